@@ -372,9 +372,9 @@ def _merge(target: dict[str, Any], values: dict[str, Any]) -> None:
     for key, value in values.items():
         if isinstance(value, dict):
             present = target.get(key)
-            section = present if isinstance(present, dict) else {}
+            section = cast("dict[str, Any]", present if isinstance(present, dict) else {})
             target[key] = section
-            _merge(cast("dict[str, Any]", section), cast("dict[str, Any]", value))
+            _merge(section, cast("dict[str, Any]", value))
         else:
             target[key] = value
 
