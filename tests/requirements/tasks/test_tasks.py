@@ -1,7 +1,7 @@
 """Small tasks in real repositories, solved headless by a scripted model that behaves as frontier models do.
 
 It makes their mistakes: calls that are cut off, an `old_string` that is not there, repeated calls, a forgotten check.
-The harness has to bring each task to the right end and exit code.
+The harness has to bring each task to the right end and exit code, on each protocol.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.core.harness import copy_sample
+from tests.core.harness import PROTOCOLS, copy_sample
 from tests.server import Call, Cut, Reply, Request, ServerThread
 from tests.server.reply import AnyReply
 
@@ -62,11 +62,11 @@ class Done:
     errors: str
 
 
-@pytest.fixture
-def perform(tmp_path: Path) -> Callable[..., Done]:
+@pytest.fixture(params=PROTOCOLS)
+def perform(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[..., Done]:
     def run(play: Play, *options: str) -> Done:
         environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TENUTO_HOME": str(tmp_path / "home")}
-        command = [sys.executable, "-m", "tenuto", "-p", "do it", "--mode", "auto", "--model", "openai-chat/test"]
+        command = [sys.executable, "-m", "tenuto", "-p", "do it", "--mode", "auto", "--model", f"{request.param}/test"]
         with ServerThread(play.answer) as server:
             done = subprocess.run(
                 [*command, "--output-format", "json", *options],
