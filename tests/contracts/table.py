@@ -44,7 +44,7 @@ class Follows:
 AFTER = "ty-two."
 FOLLOWS = {
     "done": Follows("it is the answer", shown=TEXT, requests=1),
-    "checked": Follows("it is the answer; a warning says that the reason is not known", shown=TEXT, requests=1),
+    "checked": Follows("it is the answer; a warning says to check that it is whole", shown=TEXT, requests=1),
     "goes on": Follows(
         "the model is told to go on where it stopped; both texts are the answer",
         TEXT + AFTER,
@@ -171,7 +171,7 @@ STOPS: dict[Protocol, dict[str, dict[str, str]]] = {
         "model_context_window_exceeded": FULL,
         "brand_new_reason": UNKNOWN,
     },
-    "openai": {"completed": ENDED, "max_output_tokens": LIMIT, "content_filter": REFUSED, "brand_new_reason": UNKNOWN},
+    "openai": {"completed": ENDED, "max_output_tokens": LIMIT, "content_filter": REFUSED, "brand_new_reason": LIMIT},
     "openai-chat": {
         "stop": ENDED,
         "tool_calls": ENDED,

@@ -9,9 +9,10 @@ from tenuto.protocol import model
 from tenuto.protocol.event import AssistantMessageEvent, NoticeEvent
 from tenuto.protocol.message import AssistantMessage, ToolResultMessage
 from tenuto.protocol.part import text_of
+from tenuto.protocol.usage import Usage
 from tests.contracts.table import AFTER, FOLLOWS, PAGE, PROTOCOLS, Row, rows, with_table
 from tests.core.harness import agent
-from tests.server import Reply, Request
+from tests.server import Call, Reply, Request
 
 ROWS = [row for protocol in PROTOCOLS for row in rows(protocol)]
 
@@ -123,3 +124,28 @@ def test_each_protocol_has_sixty_rows_and_the_page_has_them_all():
     assert all(len(rows(protocol)) >= 60 for protocol in PROTOCOLS), [len(rows(one)) for one in PROTOCOLS]
     page = PAGE.read_text(encoding="utf-8")
     assert page == with_table(page), "python -m tests.contracts.table writes it"
+
+
+@pytest.mark.parametrize("protocol", ["anthropic", "openai-chat"])
+async def test_an_unknown_reason_passes_over_no_check_and_is_named_in_the_result(tmp_path, protocol):
+    """Edits that nothing ran after are told of whatever word the server has for "done"."""
+    answers = [Reply(tool_calls=[Call("write", {"path": "a.py", "content": "x = 1\n"})])]
+    answers += [Reply("Done.", reason="brand_new_reason"), Reply("Done, unchecked.", reason="brand_new_reason")]
+    environ = {"TENUTO_AGENT__FINAL_CHECK": "true"}
+    async with agent(tmp_path, answers, model=f"{protocol}/test", environ=environ) as running:
+        settled = await running.ask("go")
+        result = RunResult()
+        for event in running.events:
+            result.take(event)
+        assert (exit_code(settled), len(running.server.requests)) == (0, 3)
+        described = result.describe(0, "", Usage(), 0.0)
+        assert (described["result"], described["stop_reason"]) == ("Done, unchecked.", "other")
+
+
+@pytest.mark.parametrize("protocol", ["anthropic", "openai-chat"])
+async def test_an_unknown_reason_without_an_answer_fails_and_says_why(tmp_path, protocol):
+    answer = Reply(reason="brand_new_reason")
+    async with agent(tmp_path, lambda _request: answer, model=f"{protocol}/test") as running:
+        settled = await running.ask("go")
+        assert exit_code(settled) == 1
+        assert "answered with nothing" in settled.error

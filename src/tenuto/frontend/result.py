@@ -52,6 +52,8 @@ class RunResult(Struct):
     session_id: str = ""
     text: str = ""
     """The last answer that says something, with what of it came before the output limit cut it off."""
+    stop_reason: str = ""
+    """How the last answer ended, as `StopReason` names it."""
     turns: int = 0
     """Calls of the model."""
     refused: list[CallRefusedEvent] = field(default_factory=list[CallRefusedEvent])
@@ -74,6 +76,7 @@ class RunResult(Struct):
                 text = text_of(event.message.parts)
                 self.text = self.text + text if self._is_cut_off else text or self.text
                 self._is_cut_off = event.message.is_cut_off
+                self.stop_reason = event.message.stop_reason
             case ToolResultEvent():
                 self.text = _unasked_plan(event.message) or self.text
                 changed = [use.path for use in event.message.files if use.op != "read"]
@@ -85,7 +88,7 @@ class RunResult(Struct):
 
     def begin(self) -> None:
         """Forget what came before: another prompt has a result of its own."""
-        self.text, self.turns, self._is_cut_off = "", 0, False
+        self.text, self.stop_reason, self.turns, self._is_cut_off = "", "", 0, False
         self.refused.clear()
         self.changed_files.clear()
 
@@ -101,6 +104,7 @@ class RunResult(Struct):
             "exit_code": code,
             "result": self.text,
             "error": error or None,
+            "stop_reason": self.stop_reason or None,
             "session_id": self.session_id,
             "num_turns": self.turns,
             "duration_ms": round(seconds * 1000),

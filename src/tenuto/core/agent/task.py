@@ -217,8 +217,9 @@ class AgentTask:
                 live.session.append(self._unfinished.break_silence(message))
                 return True
             case "other":
-                live.notify("The server ended the answer for a reason of its own; check that it is whole.", "warning")
-                return False
+                text = "The server ended the answer for a reason of its own; check that it is whole."
+                live.notify(text, "warning", keep=True)
+                return self._asks_for_check()
             case "end_turn" | "tool_use":
                 return self._asks_for_check()
             case "window_exceeded" | "interrupted":

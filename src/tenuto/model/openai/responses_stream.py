@@ -98,7 +98,8 @@ class ResponsesDecoder:
         stop_reason: StopReason = "end_turn"
         if status == "incomplete":
             reason = as_text(as_dict(response.get("incomplete_details")).get("reason"))
-            stop_reason = INCOMPLETE.get(reason, "other")
+            # Whatever ended it, the server says that it is not whole.
+            stop_reason = INCOMPLETE.get(reason, "max_tokens")
         parts: list[AssistantPart] = []
         compacted = [item for item in items if item.get("type") == COMPACTION]
         items = [item for item in items if item.get("type") != COMPACTION]
