@@ -8,6 +8,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 import pytest
 
@@ -191,6 +194,126 @@ def test_b4_prompts_come_as_lines_and_each_has_a_result(run):
     assert done.returncode == 0
     assert (bad.returncode, result_of(bad)["result"]) == (2, "You said one.")
     assert "left out" in bad.stderr
+
+
+@dataclass
+class Held:
+    """A session that is held: `send` gives it lines, `line` waits for one of a type."""
+
+    process: subprocess.Popen[str]
+    seen: list[dict] = field(default_factory=list)
+
+    def send(self, *messages: str | dict) -> None:
+        for message in messages:
+            prompt = {"type": "user", "message": {"role": "user", "content": message}}
+            self.process.stdin.write(json.dumps(prompt if isinstance(message, str) else message) + "\n")
+        self.process.stdin.flush()
+
+    def line(self, kind: str) -> dict:
+        while True:
+            text = self.process.stdout.readline()
+            assert text, "it has ended"
+            self.seen.append(json.loads(text))
+            if self.seen[-1]["type"] == kind:
+                return self.seen[-1]
+
+    def end(self) -> tuple[list[dict], str]:
+        output, errors = self.process.communicate(timeout=30)
+        self.seen += map(json.loads, output.splitlines())
+        return [line for line in self.seen if line["type"] == "result"], errors
+
+
+@contextmanager
+def held(run, tmp_path, server, *options: str) -> Iterator[Held]:
+    environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TENUTO_HOME": str(tmp_path / "home")}
+    formats = ("--input-format", "stream-json", "--output-format", "stream-json")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tenuto", "-p", *MODEL, *formats, *options],
+        cwd=run.work,
+        env=environ | server.environ(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield Held(process)
+    finally:
+        process.kill()
+        process.wait()
+
+
+INTERRUPT = {"type": "control_request", "request_id": "r-1", "request": {"subtype": "interrupt"}}
+
+
+def until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_b4_prompts_that_come_while_a_turn_runs_have_results_of_their_own(run, tmp_path):
+    left = [Hang(), Reply("Second."), Reply("Third.")]
+    with ServerThread(lambda _request: left.pop(0)) as server, held(run, tmp_path, server) as session:
+        session.send("one")
+        until(lambda: server.requests)
+        session.send("two", "three", INTERRUPT)
+        answered = session.line("control_response")
+        assert answered["response"] == {"subtype": "success", "request_id": "r-1"}
+        results, _ = session.end()
+    assert [found["subtype"] for found in results] == ["error_interrupted", "success", "success"]
+    assert [found["result"] for found in results] == ["", "Second.", "Third."]
+    assert [found["num_turns"] for found in results] == [1, 1, 1]
+    asked = [line["message"]["content"][0]["text"] for line in session.seen if line["type"] == "user"]
+    assert asked == ["one", "two", "three"]
+    assert session.process.returncode == 0
+
+
+def test_b4_an_interrupt_ends_the_wait_for_jobs_which_go_on(run, tmp_path):
+    job = Call("bash", {"command": "while [ ! -e go ]; do sleep 0.05; done; touch gone", "background": True})
+    replies = [Reply(tool_calls=[job]), Reply("It is built."), Reply("It runs."), Reply("Next."), Reply("Ended.")]
+    with ServerThread(lambda _request: replies.pop(0)) as server:
+        with held(run, tmp_path, server, "--mode", "auto") as session:
+            session.send("build")
+            until(lambda: "Waiting for job-1" in session.line("system").get("text", ""))
+            session.send(INTERRUPT)
+            first = session.line("result")
+            assert (first["subtype"], first["result"]) == ("error_interrupted", "It runs.")
+            (run.work / "go").touch()
+            until((run.work / "gone").exists)
+            session.send("and now?")
+            assert session.line("result")["subtype"] == "success"
+            session.end()
+
+
+def test_b4_a_signal_ends_a_held_session_and_what_was_not_sent_is_said(run, tmp_path):
+    with ServerThread(lambda _request: Hang()) as server, held(run, tmp_path, server) as session:
+        session.send("one", "two", "three")
+        until(lambda: server.requests)
+        time.sleep(0.2)
+        session.process.send_signal(signal.SIGTERM)
+        session.line("result")
+        results, errors = session.end()
+    assert [found["subtype"] for found in results] == ["error_interrupted"]
+    assert "2 prompts of standard input were not sent" in errors
+    assert session.process.returncode == 130
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("kind", ["json", "stream-json"])
+def test_b4_a_run_that_a_signal_ends_while_it_waits_for_a_job_has_a_result(run, tmp_path, kind):
+    job = Call("bash", {"command": "sleep 300", "background": True})
+    environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TENUTO_HOME": str(tmp_path / "home")}
+    with ServerThread(once(job)) as server:
+        command = [sys.executable, "-m", "tenuto", "-p", "go", *MODEL, "--mode", "auto", "--output-format", kind]
+        streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        process = subprocess.Popen(command, cwd=run.work, env=environ | server.environ(), **streams)
+        until(lambda: b"Waiting for job-1" in process.stderr.readline())
+        process.send_signal(signal.SIGTERM)
+        output, _ = process.communicate(timeout=20)
+    found = json.loads(output.splitlines()[-1])
+    assert (process.returncode, found["subtype"], found["result"]) == (130, "error_interrupted", "Done.")
 
 
 @pytest.mark.parametrize(

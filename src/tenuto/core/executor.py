@@ -244,7 +244,8 @@ class Executor:
             case MoveLeafOperation():
                 await self._move_leaf(operation)
             case InterruptOperation():
-                self.tasks.cancel(operation.session_id)
+                if self.tasks.cancel(operation.session_id) is None:
+                    self._wait_no_longer(operation.session_id)
             case ChangeModelOperation():
                 await self._change_model(operation)
             case ChangeModeOperation():
@@ -526,6 +527,14 @@ class Executor:
             return True
         live.notify(f"{names} still ran after {seconds:g} s and ends with the run.", "warning", keep=True)
         return False
+
+    def _wait_no_longer(self, session_id: str) -> None:
+        """End the wait of a run that stays open for nothing but its background jobs; they go on."""
+        live = self._opener.open_one
+        if live is None or live.id != session_id or live.task.settled or live.task.jobs_until is None:
+            return
+        live.task.last_outcome = "interrupted"
+        self.go_on(live)
 
     def _is_woken(self, live: LiveSession) -> bool:
         """Say whether the end of a background job begins a turn: nothing was stopped, and the model does not know."""

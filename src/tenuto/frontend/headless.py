@@ -33,6 +33,8 @@ class HeadlessRun:
     def __init__(self, start: Start, *, timeout: float | None = None) -> None:
         self.runtime = Runtime(start)
         self.timed_out = False
+        self.is_over = False
+        """Whether a signal or the time has ended the run: nothing new is begun."""
         self._timeout = timeout
         self._failure: Exception | None = None
         self._task: asyncio.Task[int] | None = None
@@ -91,6 +93,7 @@ class HeadlessRun:
 
     def _interrupt(self) -> None:
         """Let what runs end in order; with nothing running the run is over."""
+        self.is_over = True
         live = self.runtime.opener.open_one
         if live is None or self.runtime.executor.tasks.running(live.id) is None:
             self._end()

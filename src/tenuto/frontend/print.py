@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
+from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
     from tenuto.command.outcome import Choice, CommandOutcome
     from tenuto.frontend.schema import OutputSchema
+    from tenuto.frontend.stream import Interrupt
 
 OutputFormat = Literal["text", "json", "stream-json", "events"]
 TOLD_KINDS = frozenset({MOVED_KIND, RESTORED_KIND, SEARCHING_KIND, WAITING_KIND})
@@ -252,6 +254,7 @@ class Talk:
         self._options = options
         self._began = time.monotonic()
         self._spent = runtime.live.session.state.usage
+        self._is_sending = self._is_stopped = False
         runtime.subscribe(_say_refusal)
 
     async def hold(self, prompt: str) -> int:
@@ -281,26 +284,39 @@ class Talk:
         return self._finish(end)
 
     async def _hold_with(self, prompt: str) -> int:
-        """Answer the prompts of standard input, one after the other, until it ends."""
-        from tenuto.frontend.stream import BadMessageError, Interrupt, read_lines, read_message
+        """Answer the prompts of standard input, one after the other, each with a result of its own, until it ends."""
+        from tenuto.frontend.stream import Inbox
 
         left_out = 0
-        code = self._finish(await self._ask(prompt)) if prompt else OK
-        async for line in read_lines():
-            try:
-                message = read_message(line)
-            except BadMessageError as error:
-                _say(f"a line on standard input was left out: {error}")
-                left_out += 1
-                continue
-            if isinstance(message, Interrupt):
-                await self._runtime.submit(InterruptOperation(session_id=self._runtime.session_id))
-                continue
-            self._output.result.begin()
-            code = self._finish(await self._ask(message))
-            if self._run.timed_out:
-                break
+
+        def leave_out(why: str) -> None:
+            nonlocal left_out
+            left_out += 1
+            _say(f"a line on standard input was left out: {why}")
+
+        code = OK
+        inbox = Inbox(self._stop, leave_out)
+        if prompt:
+            inbox.put(prompt)
+        async with aclosing(inbox.prompts()) as prompts:
+            async for message in prompts:
+                self._output.result.begin()
+                code = self._finish(await self._ask(message))
+                if self._run.is_over:
+                    break
+        if inbox.waiting:
+            verb = "was" if inbox.waiting == 1 else "were"
+            _say(f"{plural(inbox.waiting, 'prompt')} of standard input {verb} not sent")
         return code or (BAD_USAGE if left_out else OK)
+
+    async def _stop(self, interrupt: Interrupt) -> None:
+        """Stop what runs; of a prompt that is just being sent, what it begins."""
+        if self._is_sending:
+            self._is_stopped = True
+        else:
+            await self._runtime.submit(InterruptOperation(session_id=self._runtime.session_id))
+        if interrupt.request_id:
+            _write_json(interrupt.answer(self._runtime.session_id))
 
     async def _ask(self, prompt: str) -> End:
         """Send a prompt, and say what is wrong with the answer where a schema asks for another one."""
@@ -323,7 +339,13 @@ class Talk:
         return self._end(settled, error=f"the answer does not fit the schema: {checked.problem}")
 
     async def _send(self, prompt: str) -> TaskSettledEvent:
-        await self._runtime.submit_prompt((TextPart(text=prompt),))
+        self._is_sending, self._is_stopped = True, False
+        try:
+            await self._runtime.submit_prompt((TextPart(text=prompt),))
+        finally:
+            self._is_sending = False
+        if self._is_stopped:
+            await self._runtime.submit(InterruptOperation(session_id=self._runtime.session_id))
         return await self._settle()
 
     async def _settle(self) -> TaskSettledEvent:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any
 
 import msgspec
@@ -91,7 +91,14 @@ class BadMessageError(Exception):
 
 
 class Interrupt(msgspec.Struct, frozen=True):
-    """The other side asks to stop what runs."""
+    """The other side asks to stop what runs. `request_id` is for the answer."""
+
+    request_id: str = ""
+
+    def answer(self, session_id: str) -> dict[str, Any]:
+        """Return what says that it was heard."""
+        response = {"subtype": "success", "request_id": self.request_id}
+        return {"type": "control_response", "response": response, "session_id": session_id}
 
 
 def read_message(line: bytes) -> str | Interrupt:
@@ -105,6 +112,8 @@ def read_message(line: bytes) -> str | Interrupt:
             return text
         case {"type": "user", "message": {"content": [*blocks]}}:
             return _prompt_of(blocks)
+        case {"type": "control_request", "request_id": str(request_id), "request": {"subtype": "interrupt"}}:
+            return Interrupt(request_id)
         case {"type": "control_request", "request": {"subtype": "interrupt"}}:
             return Interrupt()
         case _:
@@ -123,6 +132,52 @@ def _prompt_of(blocks: list[Any]) -> str:
     if not "".join(texts).strip():
         raise BadMessageError("it has no text")
     return "\n".join(texts)
+
+
+class Inbox:
+    """Prompts that come while others are answered: each waits its turn, and an interrupt does not wait.
+
+    `stop` carries out an interrupt, `leave_out` is told of a line that is no message. What they raise, `prompts`
+    raises.
+    """
+
+    def __init__(self, stop: Callable[[Interrupt], Awaitable[None]], leave_out: Callable[[str], None]) -> None:
+        self._stop = stop
+        self._leave_out = leave_out
+        self._prompts: asyncio.Queue[str | None] = asyncio.Queue()
+        self.waiting = 0
+        """How many prompts nobody has taken yet."""
+
+    def put(self, prompt: str) -> None:
+        """Add a prompt."""
+        self.waiting += 1
+        self._prompts.put_nowait(prompt)
+
+    async def prompts(self) -> AsyncGenerator[str]:
+        """Yield the prompts in their order, until standard input ends."""
+        reading = asyncio.create_task(self._read(), name="prompts of standard input")
+        try:
+            while (prompt := await self._prompts.get()) is not None:
+                self.waiting -= 1
+                yield prompt
+            await reading
+        finally:
+            reading.cancel()
+
+    async def _read(self) -> None:
+        try:
+            async for line in read_lines():
+                try:
+                    message = read_message(line)
+                except BadMessageError as error:
+                    self._leave_out(str(error))
+                    continue
+                if isinstance(message, Interrupt):
+                    await self._stop(message)
+                else:
+                    self.put(message)
+        finally:
+            self._prompts.put_nowait(None)
 
 
 async def read_lines() -> AsyncGenerator[bytes]:
