@@ -31,7 +31,7 @@ ONLY_THE_USER = frozenset(
             f"compaction.{key}"
             for key in (
                 *("enabled", "reserve_tokens", "keep_recent_tokens", "max_summary_tokens", "user_message_tokens"),
-                *("strategy", "model", "remote", "idle", "ahead", "background", "same_prefix"),
+                *("strategy", "model", "remote", "idle", "ahead", "background", "same_prefix", "tool"),
             )
         ),
         *(

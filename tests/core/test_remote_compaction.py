@@ -210,7 +210,7 @@ async def test_another_model_gets_the_history_and_no_foreign_item(tmp_path: Path
         change_model(running.runtime.live, await find_model(running.runtime.live, other))
         assert (await running.ask("and now?")).outcome == "completed"
         request = running.server.requests[-1]
-        assert b"compaction" not in request.raw
+        assert b'"type":"compaction' not in request.raw
         assert b"encrypted_content" not in request.raw
         for number in range(5):
             assert f"question {number} because" in sent(request)

@@ -77,7 +77,7 @@ entries = st.builds(
     tokens_before=numbers,
     tokens_after=numbers,
     rough=st.booleans(),
-    reason=st.sampled_from(["threshold", "overflow", "manual", "model_switch"]),
+    reason=st.sampled_from(["threshold", "overflow", "manual", "model_switch", "agent"]),
     focus=texts,
     details=st.none()
     | st.builds(

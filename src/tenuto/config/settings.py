@@ -96,6 +96,7 @@ class CompactionSettings(Section, frozen=True, kw_only=True):
     ahead: bool = False
     background: bool = True
     same_prefix: bool = True
+    tool: bool = True
     prompts: PromptSettings = PromptSettings()
 
 

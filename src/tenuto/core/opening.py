@@ -119,6 +119,12 @@ def _name_unreadable(session: SessionSummary) -> str:
     return f"Session {session.id[:8]} cannot be read ({session.error}; {session.directory})"
 
 
+async def _ask_compaction(live: LiveSession, focus: str) -> str:
+    from tenuto.core.compacting.asked import ask_compaction  # needed by few sessions, and 20 ms to import
+
+    return await ask_compaction(live, focus)
+
+
 class Opener:
     """Holds the one open session and changes it."""
 
@@ -371,6 +377,7 @@ class Opener:
         self.models.load_blob = session.store.load_bytes
         self._current.tool_context.jobs.changed = partial(self._note_jobs, self._current)
         self._current.tool_context.window = self._current.window_size
+        self._current.tool_context.ask_compaction = partial(_ask_compaction, self._current)
         self._announce(self._current, resumed=resumed, locked=locked)
         if session.is_read_only:
             self._current.notify(READ_ONLY, "warning")

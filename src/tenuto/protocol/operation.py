@@ -10,8 +10,9 @@ import msgspec
 
 from tenuto.protocol.entry import Mode
 
-CompactionReason = Literal["threshold", "overflow", "manual", "model_switch", "idle", "branch"]
-"""`branch`: notes were made on a part of the conversation that is left; it moves the leaf and compacts nothing."""
+CompactionReason = Literal["threshold", "overflow", "manual", "model_switch", "idle", "agent", "branch"]
+"""`agent`: the model asked for it with the `compact` tool. `branch`: notes were made on a part of the conversation that
+is left; it moves the leaf and compacts nothing."""
 SessionAccess = Literal["write", "read", "copy", "take_over"]
 Decision = Literal["once", "session", "project", "deny"]
 

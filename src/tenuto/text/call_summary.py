@@ -22,6 +22,7 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     "fetch": ("url",),
     "jobs": ("action", "job"),
     "recall": ("query",),
+    "compact": ("focus",),
 }
 """The arguments that say what a built-in call is about, most telling first."""
 

@@ -110,6 +110,7 @@ REASON_WORDS = {
     "manual": "manual",
     "model_switch": "for the other model",
     "idle": "ahead of time",
+    "agent": "asked for by the agent",
     "branch": "for a part that was left",
 }
 """By the reason of a compaction (`protocol/operation.py`), when it is over."""

@@ -180,11 +180,12 @@ LINES_OF_THE_PROMPT = ["QueuedEntry", *3 * ["DeveloperMessage"], "UserMessage"]
 APPENDED = {
     "manual": [],
     "threshold before a prompt": ["QueuedEntry", "DequeuedEntry"],
-    "threshold between steps": [*LINES_OF_THE_PROMPT, "AssistantMessage", "ToolResultMessage"],
+    "threshold between steps": [*LINES_OF_THE_PROMPT, "DeveloperMessage", "AssistantMessage", "ToolResultMessage"],
     "overflow": [*LINES_OF_THE_PROMPT, "NoticeEntry"],
     "switch to a smaller model": [],
 }
-"""What a cancelled compaction leaves in the log: the prompt and the step before it, and the window that was learned."""
+"""What a cancelled compaction leaves in the log: the prompt and the step before it (a note says how full it is), and
+the window that was learned."""
 
 
 HOLDING: dict[str, AnyReply] = {

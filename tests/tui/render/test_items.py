@@ -44,7 +44,7 @@ from tests.tui.render.test_markdown import PAYLOADS, UNSAFE
 EXPANDED = RenderOptions(detail="expanded", now=100.0)
 FOLDED = RenderOptions(now=100.0)
 STATES = ["writing", "ready", "waiting", "running", "done", "failed", "interrupted", "denied"]
-TOOLS = ["read", "write", "edit", "bash", "grep", "glob", "todo", "fetch", "recall", "plan", "mcp__x", ""]
+TOOLS = ["read", "write", "edit", "bash", "grep", "glob", "todo", "fetch", "recall", "compact", "plan", "mcp__x", ""]
 
 
 def text_of(item, options=FOLDED, width=80):

@@ -61,6 +61,7 @@ LONG: dict[str, ToolItem] = {
     "fetch": samples.tool("fetch", '{"url":"https://a.org"}', result=samples.result("fetch", LINES)),
     "jobs": samples.tool("jobs", '{"action":"wait","job":"job-1"}', result=samples.result("jobs", LINES)),
     "recall": samples.tool("recall", '{"query":"word"}', result=samples.result("recall", LINES)),
+    "compact": samples.tool("compact", '{"focus":"names"}', result=samples.result("compact", "It will be.")),
 }
 """A long call of each tool, with the views that the tool gives."""
 

@@ -126,8 +126,8 @@ class BoundContext(CompactionContext):
 
     @property
     def is_manual(self) -> bool:
-        """Whether a user asked for it: then it keeps less, and only has to make the context smaller."""
-        return self.reason == "manual"
+        """Whether it was asked for, by user or agent: then it keeps less, and only has to make the context smaller."""
+        return self.reason in {"manual", "agent"}
 
 
 def accept(ctx: BoundContext, outcome: CompactionOutcome) -> Proposal:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import takewhile
 
 import msgspec
 
@@ -154,11 +155,15 @@ def _without_new(request: ModelRequest, plan: CompactionPlan) -> tuple[ModelRequ
     """Return the request without the last answer and its results, and their counted tokens.
 
     They are new to the provider's cache. The notes do without them where they stay behind the notes word for word; a
-    short answer goes along all the same, because it says how things stand.
+    short answer goes along all the same, because it says how things stand. So does one behind notes of the program:
+    without it these would go behind the request for notes, and not where they were sent.
     """
     messages = request.messages
     place = max((at for at, one in enumerate(messages) if isinstance(one, AssistantMessage)), default=0)
     if not place or messages[place].seq < plan.cut:
+        return request, 0
+    before = takewhile(lambda one: not isinstance(one, AssistantMessage), reversed(messages[:place]))
+    if any(isinstance(one, DeveloperMessage) for one in before):
         return request, 0
     left_out = round(sum(map(estimate_message, messages[place:])) * plan.size.calibration)
     if left_out < LEAST_LEFT_OUT * plan.size.tokens:

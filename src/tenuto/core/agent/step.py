@@ -15,6 +15,7 @@ from typing import cast
 import msgspec
 from msgspec import Struct, field
 
+from tenuto.compaction.measure.budget import aim_for
 from tenuto.core.agent.overflow import (
     ImageRecovery,
     OverflowChain,
@@ -32,6 +33,7 @@ from tenuto.core.state.reminders import (
     JOBS_KIND,
     changed_files_message,
     due_messages,
+    fill_message,
     finished_jobs_message,
     is_place_due,
     last_told,
@@ -84,6 +86,7 @@ async def remind_before_request(live: LiveSession) -> None:
         live.reminders.compaction = compaction
         _remind_again(live)
     tell_nested(live)
+    _remind_of_fill(live)
 
 
 async def _remind_of_context(live: LiveSession) -> None:
@@ -93,6 +96,18 @@ async def _remind_of_context(live: LiveSession) -> None:
     told = last_told(live.session.get_llm_history())
     for message in due_messages(told, live.mode_text, cwd, live.clock(), live.reminders.place):
         live.session.append(message)
+
+
+def _remind_of_fill(live: LiveSession) -> None:
+    """Tell how full the context is, where there is something that the model can do about it or that will come."""
+    can_ask = live.can_ask_compaction
+    if not (can_ask or live.settings.compaction.enabled):
+        return
+    size = live.measure()
+    trigger = aim_for(live.budget(), size.fixed + size.queued).trigger
+    note = fill_message(live.session.path(), size.tokens, trigger, can_ask=can_ask)
+    if note is not None:
+        live.session.append(note)
 
 
 def _remind_again(live: LiveSession) -> None:

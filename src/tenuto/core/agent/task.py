@@ -46,6 +46,7 @@ class AgentTask:
         """Work until the queue is empty and the last answer asks for no tool. Raises what ends the task."""
         live = self._live
         live.task.queue_waiting = False
+        live.compaction.asked = None
         live.session.flush_held_usage()
         try:
             while await self._send_next():
@@ -112,8 +113,15 @@ class AgentTask:
         at_boundary(live)
 
     async def _compact_between_steps(self) -> None:
-        """Compact when the context is over the trigger; a failure ends the task only where the window is full."""
+        """Compact when the model asked for it, then when the context is over the trigger.
+
+        A failure of the second ends the task only where the window is full.
+        """
         live = self._live
+        if live.compaction.asked is not None:
+            from tenuto.core.compacting.asked import compact_as_asked
+
+            await compact_as_asked(live, self._submission_id)
         if not live.is_compaction_due():
             return
         from tenuto.core.compacting.compact import run_compaction

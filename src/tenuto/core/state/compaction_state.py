@@ -205,5 +205,7 @@ class CompactionState(Struct, eq=False):
     """A compaction that was proposed and waits for the user."""
     items_refused: bool = False
     """The provider did not read its own compaction again: it is not asked for another while this process lives."""
+    asked: str | None = None
+    """The focus of a compaction that the model asked for, to be made at the end of its step; `None`: it did not."""
     checked_window: int = 0
     """The window that the results in the view were last held against, in tokens (0: not yet in this process)."""

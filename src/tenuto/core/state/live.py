@@ -157,6 +157,9 @@ READ_ONLY = "Open elsewhere: nothing is written here, so nothing can be sent. /f
 """What is said of a session that is only read, when it is opened and whenever something is to be sent (R-066)."""
 
 UNSAVED = "unsaved"
+COMPACT_TOOL = "compact"
+"""The tool with which the agent asks for a compaction; a setting leaves it out."""
+WITHOUT_COMPACT = frozenset({COMPACT_TOOL})
 PREPARE_SHARE = 0.8
 """Of the trigger: from here on the next compaction's summary is written beside a running task."""
 
@@ -302,8 +305,25 @@ class LiveSession(SessionServices, frozen=True, eq=False, kw_only=True):
         return known
 
     def tool_schemas(self) -> tuple[ToolSchema, ...]:
-        """Return the schemas of the tools that the present model is given, in the order of the log's `system` entry."""
-        return self.tools.schemas(family_of(self.facts))
+        """Return the schemas of the tools that the present model is given, in the order of the log's `system` entry.
+
+        What the settings leave out goes by that entry too, so that a changed setting does not break the prefix.
+        """
+        stored = self.session.reading.system
+        if stored is None or not stored.tools:
+            return self.offered_schemas()
+        without = frozenset[str]() if COMPACT_TOOL in stored.tools else WITHOUT_COMPACT
+        return self.tools.schemas(family_of(self.facts), without)
+
+    def offered_schemas(self) -> tuple[ToolSchema, ...]:
+        """Return the schemas of the tools that a new `system` entry would name."""
+        without = frozenset[str]() if self.settings.compaction.tool else WITHOUT_COMPACT
+        return self.tools.schemas(family_of(self.facts), without)
+
+    @property
+    def can_ask_compaction(self) -> bool:
+        """Whether the model has the tool that asks for a compaction."""
+        return any(schema.name == COMPACT_TOOL for schema in self.tool_schemas())
 
     def window_size(self) -> int:
         """Return the tokens of the present model's window, assumed where nobody says how large it is."""

@@ -97,7 +97,7 @@ def tools_digest(schemas: Sequence[ToolSchema]) -> str:
 
 def build_system_entry(live: LiveSession) -> SystemMessage:
     """Return the entry for the instruction files, the tools and the model of this moment."""
-    schemas = live.tool_schemas()
+    schemas = live.offered_schemas()
     instructions = instructions_of(live)
     for problem in instructions.problems:
         live.notify_once(problem, problem, "warning")

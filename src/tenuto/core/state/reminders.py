@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import platform
+import re
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tenuto.config.project import MAX_BYTES, RefusedFileError, read_branch, read_regular
-from tenuto.protocol.entry import PLACE_KIND, ApprovalEntry, Mode
-from tenuto.protocol.message import DeveloperMessage, FileUse, Message
+from tenuto.protocol.entry import PLACE_KIND, ApprovalEntry, Mode, ViewEditEntry
+from tenuto.protocol.message import CompactionEntry, DeveloperMessage, FileUse, HistoryEvent, Message
+from tenuto.session.view.tree import newest_of_kind
 
 if TYPE_CHECKING:
     from tenuto.tool.process.process import Job
@@ -57,9 +59,12 @@ def alone_text(mode: Mode, allowed: Sequence[ApprovalEntry], answer_note: str) -
 
 MAX_CHANGED_FILES = 20
 _COMMIT_DIGITS = 12
+_PERCENT = re.compile(r"(\d+) %")
 _HERE = "Working directory: "
 KINDS = ("environment", PLACE_KIND, "mode")
-FILES_KIND, JOBS_KIND = "changed files", "ended jobs"
+FILES_KIND, JOBS_KIND, FILL_KIND = "changed files", "ended jobs", "context"
+FILL_MARKS = (80, 60)
+"""Hundredths of the trigger at which the model is told how full the context is, once each until a compaction."""
 
 
 def environment_text(cwd: Path, now: float) -> str:
@@ -171,6 +176,31 @@ def changed_files_message(paths: Sequence[str]) -> DeveloperMessage:
     more = f"\n- and {len(paths) - MAX_CHANGED_FILES} more" if len(paths) > MAX_CHANGED_FILES else ""
     head = "These files changed on disk since you last saw them; read them again before you rely on them:"
     return DeveloperMessage(text=f"{head}\n{names}{more}", kind=FILES_KIND)
+
+
+def fill_message(path: Sequence[HistoryEvent], tokens: int, trigger: int, *, can_ask: bool) -> DeveloperMessage | None:
+    """Return what tells how full the context is; `None` where no mark was passed that was not told since.
+
+    Each mark is told once between two compactions. One that a compaction did not come under counts as told.
+    """
+    percent = 100 * tokens // trigger
+    mark = next((mark for mark in FILL_MARKS if percent >= mark), 0)
+    if not mark or _fill_told(path) >= mark:
+        return None
+    hint = " compact makes one now: good between two parts of the work." if can_ask else ""
+    text = f"Context: about {percent} % of what fits before a compaction.{hint}"
+    return DeveloperMessage(text=text, kind=FILL_KIND)
+
+
+def _fill_told(path: Sequence[HistoryEvent]) -> int:
+    """Return how full the model was told that the context is, in hundredths of the trigger; 0 where it was not."""
+    for entry in newest_of_kind(path, DeveloperMessage, CompactionEntry, ViewEditEntry):
+        if isinstance(entry, DeveloperMessage):
+            if entry.kind == FILL_KIND and (found := _PERCENT.search(entry.text)):
+                return int(found[1])
+        elif entry.trigger and (isinstance(entry, CompactionEntry) or entry.rung):
+            return 100 * (entry.tokens_after or 0) // entry.trigger
+    return 0
 
 
 def names_in(notes: Sequence[DeveloperMessage], kind: str) -> set[str]:

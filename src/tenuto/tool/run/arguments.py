@@ -233,6 +233,12 @@ class FetchArguments(Arguments):
     raw: bool = Field(default=False, description="HTML as it is, not as text")
 
 
+class CompactArguments(Arguments):
+    """Ask for a compaction at a good moment. focus: what the summary must keep."""
+
+    focus: str | None = None
+
+
 class RecallArguments(Arguments):
     """Look into this session's whole history, word for word, also where only a summary of it is left."""
 
@@ -258,6 +264,7 @@ MODELS: dict[str, type[Arguments]] = {
     "fetch": FetchArguments,
     "jobs": JobsArguments,
     "recall": RecallArguments,
+    "compact": CompactArguments,
 }
 GRAMMARS = {"apply_patch": PATCH_GRAMMAR}
 """Tools that take a text of this form where the server knows such tools."""

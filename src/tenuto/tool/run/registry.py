@@ -27,6 +27,7 @@ _BUILTIN = {
     "fetch": "FetchTool",
     "jobs": "JobsTool",
     "recall": "RecallTool",
+    "compact": "CompactTool",
 }
 PATCHING, EDITING = frozenset({"apply_patch"}), frozenset({"edit", "write"})
 """What OpenAI's models were trained to change files with, and what all others change them with."""
@@ -47,7 +48,7 @@ class ToolRegistry:
     def __init__(self) -> None:
         self._tools: dict[str, Tool] = {}
         self._registered: dict[str, ToolSchema] = {}
-        self._schemas: dict[bool, tuple[ToolSchema, ...]] = {}
+        self._schemas: dict[tuple[bool, frozenset[str]], tuple[ToolSchema, ...]] = {}
         self._warm = False
 
     def register(self, tool: Tool, schema: ToolSchema) -> None:
@@ -62,14 +63,15 @@ class ToolRegistry:
         """Return the names of all tools."""
         return (*_BUILTIN, *self._registered)
 
-    def schemas(self, family: Family = "other") -> tuple[ToolSchema, ...]:
+    def schemas(self, family: Family = "other", without: frozenset[str] = frozenset()) -> tuple[ToolSchema, ...]:
         """Return what a model of that family is told of the tools: the same object until a tool is added."""
         patches = family == "gpt"
-        if patches not in self._schemas:
-            others = EDITING if patches else PATCHING
+        made = self._schemas.get((patches, without))
+        if made is None:
+            others = without | (EDITING if patches else PATCHING)
             own = (schema for schema in builtin_schemas() if schema.name not in others)
-            self._schemas[patches] = (*own, *self._registered.values())
-        return self._schemas[patches]
+            made = self._schemas[patches, without] = (*own, *self._registered.values())
+        return made
 
     def get(self, name: str) -> Tool | None:
         """Return a tool, loading its module at the first use; `None` when there is none of that name.
