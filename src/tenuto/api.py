@@ -29,6 +29,7 @@ from tenuto.protocol.message import AssistantMessage, CompactionEntry, HistoryEv
 from tenuto.protocol.operation import CompactSessionOperation, InterruptOperation
 from tenuto.protocol.part import TextPart, text_of
 from tenuto.protocol.usage import Usage
+from tenuto.session.plans import proposed_plan, shown_answer
 
 if TYPE_CHECKING:
     from tenuto.compaction.ways.preview import PlanDescription
@@ -147,5 +148,5 @@ def _last_answer(path: Sequence[HistoryEvent]) -> str:
         if isinstance(entry, AssistantMessage):
             if texts and not entry.is_cut_off:
                 break
-            texts.append(text_of(entry.parts))
+            texts.append(proposed_plan(entry) or text_of(shown_answer(entry).parts))
     return "".join(reversed(texts))

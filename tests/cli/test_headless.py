@@ -320,3 +320,21 @@ def test_what_the_settings_name_for_compaction_and_cannot_be_used_is_said_and_th
         done = run("-p", "what is it?", "--model", "openai-chat/test", server=server, environ=environ)
     assert (done.returncode, done.stdout) == (0, "Forty-two.\n")
     assert done.stderr.count("no.such:Thing") == 1 and done.stderr.count("nobody/at-all") == 1
+
+
+PLAN = "# Make it quick\n\n1. measure\n2. import later"
+FORMATS = [(), ("--output-format", "json"), ("--output-format", "stream-json"), ("--json",)]
+
+
+@pytest.mark.parametrize(("protocol", "options"), in_turn(["anthropic", "openai", "openai-chat"], FORMATS))
+def test_b15_a_plan_is_the_result_without_its_tags(run, protocol, options):
+    answer = Reply(f"I looked.\n\n<proposed_plan>\n{PLAN}\n</proposed_plan>\n", chunk_size=5)
+    with ServerThread([answer, Reply("never asked for")]) as server:
+        done = run("-p", "go", "--mode", "plan", *options, "--model", f"{protocol}/test", server=server)
+        assert len(server.requests) == 1
+    assert done.returncode == 0, done.stderr
+    assert "proposed_plan" not in done.stdout.replace(json.dumps(PLAN), "")
+    if not options:
+        assert done.stdout == f"{PLAN}\n"
+    elif options != ("--json",):
+        assert json.loads(done.stdout.splitlines()[-1])["result"] == PLAN

@@ -25,6 +25,7 @@ from tenuto.protocol.message import AssistantMessage
 from tenuto.protocol.part import text_of
 from tenuto.session.errors import SessionError
 from tenuto.session.exporters.export import FORMATS, Export, ExportRequest
+from tenuto.session.plans import shown_answer
 from tenuto.session.session import Session
 from tenuto.text.figures import format_bytes, plural
 
@@ -222,7 +223,7 @@ async def _copy_all(runtime: Runtime) -> CommandOutcome:
 def _answers(runtime: Runtime) -> Iterator[str]:
     """Yield the texts of the answers on the path, the newest first."""
     for entry in reversed(runtime.live.session.path()):
-        if isinstance(entry, AssistantMessage) and (text := text_of(entry.parts).strip("\n")):
+        if isinstance(entry, AssistantMessage) and (text := text_of(shown_answer(entry).parts).strip("\n")):
             yield text
 
 

@@ -28,6 +28,7 @@ from tenuto.protocol.event import (
 from tenuto.protocol.message import AssistantMessage, CompactionEntry, HistoryEvent, ToolResultMessage, UserMessage
 from tenuto.protocol.operation import FindEarlierOperation, ShowEarlierOperation
 from tenuto.protocol.part import ToolCallPart
+from tenuto.session.plans import as_shown
 from tenuto.session.view.projection import compaction_of_edits
 from tenuto.session.view.tree import EntryPath
 from tenuto.text.matching import count_in_prose, may_contain
@@ -35,7 +36,7 @@ from tenuto.text.matching import count_in_prose, may_contain
 
 def replay(session_id: str, entries: Iterable[HistoryEvent]) -> Iterator[AnyEvent]:
     """Yield what the front-ends would have been told when these entries were made; deltas are left out."""
-    for entry in entries:
+    for entry in map(as_shown, entries):
         match entry:
             case UserMessage():
                 yield UserMessageEvent(

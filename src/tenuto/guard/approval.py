@@ -23,8 +23,9 @@ _KINDRED = (frozenset({"write", "edit", "apply_patch"}), frozenset({"read", "gre
 """Tools that one lasting answer serves."""
 _PLAN_TEXT = (
     "Plan mode is on: nothing may be changed and no command may be run, so this {tool} call was refused. Look around "
-    "with read, grep, glob and simple read-only commands, then hand the finished plan over with the plan tool: the "
-    "user approves it there, or chooses another mode (/mode, --mode), and the work may begin."
+    "with read, grep, glob and simple read-only commands, then end your answer with the finished plan between lines "
+    "<proposed_plan> and </proposed_plan>: the user approves it, or chooses another mode (/mode, "
+    "--mode), and the work may begin."
 )
 
 

@@ -66,13 +66,16 @@ class SystemMessage(Entry, frozen=True, kw_only=True, tag="system"):
 class DeveloperMessage(Entry, frozen=True, kw_only=True, tag="developer"):
     """Something that the harness tells the model (mode, todo, date, changed files); belongs to its gap (DESIGN 3).
 
-    `files` are those whose content it gives (what the user mentioned).
+    `files` are those whose content it gives (what the user mentioned). `plan` is what became of the plan that the
+    answer with the seq `answers` proposes; then the text says it to the model.
     """
 
     role: ClassVar[str] = "developer"
     text: str
     kind: str = ""
     files: tuple[FileUse, ...] = ()
+    plan: PlanView | None = None
+    answers: int = 0
 
 
 class UserMessage(Entry, frozen=True, kw_only=True, tag="user"):
@@ -89,7 +92,8 @@ class AssistantMessage(Entry, frozen=True, kw_only=True, tag="assistant"):
 
     `model` is `provider/name`. `estimate` is our estimate of the request in tokens, kept to calibrate later ones.
     `prefix` is the chain hash of what was sent before this answer (DESIGN section 7, signed thinking). `duration` and
-    `thinking_duration` (until the first text or call) are seconds.
+    `thinking_duration` (until the first text or call) are seconds. `plan` is set where it was given in plan
+    mode and has tags of a plan in its text (`session/plans.py`).
     """
 
     role: ClassVar[str] = "assistant"
@@ -102,6 +106,7 @@ class AssistantMessage(Entry, frozen=True, kw_only=True, tag="assistant"):
     response_id: str = ""
     duration: float = 0.0
     thinking_duration: float = 0.0
+    plan: PlanMark | None = None
 
     @property
     def tool_calls(self) -> tuple[ToolCallPart, ...]:
@@ -112,6 +117,18 @@ class AssistantMessage(Entry, frozen=True, kw_only=True, tag="assistant"):
     def is_cut_off(self) -> bool:
         """Whether the output limit ended the answer in its text; the next answer goes on with it."""
         return self.stop_reason == "max_tokens" and not self.tool_calls
+
+
+class PlanMark(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What an answer has of a plan.
+
+    `state`: "proposed" when the last complete one in it is handed over to the user; "begun" when the answer was cut off
+    in one; "aside" when none is handed over, only the tags are not shown. `before` is what earlier answers that were
+    cut off have of it, from its tag on.
+    """
+
+    state: Literal["proposed", "begun", "aside"] = "aside"
+    before: str = ""
 
 
 class FileUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -203,12 +220,12 @@ class PlanView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, ta
     """A plan that the model handed over, as it was answered.
 
     `outcome`: "approved" with the `mode` that the work begins in; "continued" when planning goes on, for `feedback`;
-    "unasked" where nobody could be asked; "aside" when it was handed over outside plan mode. `edited` says that the
-    user changed the text.
+    "unasked" where nobody could be asked; "interrupted" when the user stopped the task instead; "aside" when it was
+    handed over outside plan mode. `edited` says that the user changed the text.
     """
 
     text: str
-    outcome: Literal["approved", "continued", "unasked", "aside"] = "aside"
+    outcome: Literal["approved", "continued", "unasked", "interrupted", "aside"] = "aside"
     mode: Mode | None = None
     edited: bool = False
     feedback: str = ""

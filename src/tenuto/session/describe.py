@@ -51,6 +51,7 @@ from tenuto.protocol.message import (
     UserMessage,
 )
 from tenuto.protocol.part import ContentPart, TextPart, ThinkingPart, ToolCallPart, text_of
+from tenuto.session.plans import as_shown
 from tenuto.text.bounding import shorten
 from tenuto.text.call_summary import listed_objects, read_arguments, summarise_call
 from tenuto.text.figures import describe_rung, format_change, plural
@@ -112,6 +113,7 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True):
 
 def kind_of(entry: HistoryEvent) -> Kind:  # noqa: PLR0912 (one case a type)
     """Return what an entry is, who made it and where it is shown."""
+    entry = as_shown(entry)
     if isinstance(entry, _STATE):
         return Kind("state", "", Place.NOWHERE)
     match entry:
@@ -163,8 +165,9 @@ def is_shown(entry: HistoryEvent, place: Place) -> bool:
     return place in kind_of(entry).places
 
 
-def line_of(entry: HistoryEvent) -> str:  # noqa: PLR0912 (one case a type)
+def line_of(entry: HistoryEvent) -> str:  # noqa: PLR0912, PLR0915 (one case a type)
     """Return one line for an entry: who or what, and how it begins. Empty for what only keeps state."""
+    entry = as_shown(entry)
     if isinstance(entry, _STATE):
         return ""
     match entry:
@@ -244,6 +247,7 @@ def _edits_line(entry: ViewEditEntry) -> str:
 
 def pieces_of(entry: HistoryEvent, outputs: Path) -> Iterator[Piece]:  # noqa: PLR0912 (one case a type)
     """Yield what an entry says, in order; nothing for an entry that says nothing. Opens no file."""
+    entry = as_shown(entry)
     if isinstance(entry, _STATE):
         return
     kind = kind_of(entry).name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -21,16 +22,22 @@ both_screens = pytest.mark.parametrize("screen_arguments", [(), ("--inline",)], 
 PLAN = "# A quicker start\n\n1. **measure**\n2. import later"
 
 
+def proposal(plan: str) -> Reply:
+    """Answer with a plan; the tags are cut into several deltas."""
+    return Reply(f"I looked around.\n\n<proposed_plan>\n{plan}\n</proposed_plan>\n", chunk_size=7)
+
+
 def planning(request: Request) -> AnyReply:
-    """Hand over a plan, carry it out when it is approved, hand it over again when it is not."""
-    if request.items[-1].kind != "result":
-        return Reply("I looked around.", tool_calls=[Call("plan", {"plan": PLAN})])
-    last = request.items[-1].text
+    """Propose a plan, carry it out when it is approved, propose it again when it is not."""
+    if request.items[-1].kind == "result":
+        return Reply("It is done.")
+    new = itertools.takewhile(lambda item: item.kind == "user", reversed(request.items))
+    last = "\n".join(item.text for item in new)
     if "go on planning" in last:
-        return Reply(tool_calls=[Call("plan", {"plan": PLAN.replace("later", "last")})])
+        return proposal(PLAN.replace("later", "last"))
     if "approved the plan" in last:
         return Reply(tool_calls=[Call("write", {"path": "done.txt", "content": "done\n"})])
-    return Reply("It is done." if "interrupted" not in last else "Then again.")
+    return proposal(PLAN)
 
 
 def begin(place: Workplace, *arguments: str) -> Screen:
@@ -55,12 +62,13 @@ def test_a_plan_is_put_off_with_words_then_approved_and_carried_out_in_the_same_
     assert "approved" in shown and "edits ·" in shown
     assert (place.work / "done.txt").read_text() == "done\n"
     whole = screen.whole() if screen_arguments else shown
-    assert "the import comes last" in whole
+    assert "the import comes last" in whole and "I looked around." in whole
+    assert "proposed_plan" not in whole
     assert json.loads(place.log.splitlines()[-1])
 
 
 @both_screens
-def test_killed_while_a_plan_waits_the_call_has_an_honest_result_and_nothing_was_approved(
+def test_killed_while_a_plan_waits_it_has_an_honest_end_and_nothing_was_approved(
     place: Workplace, screen_arguments
 ) -> None:
     screen = begin(place, *screen_arguments)
@@ -87,6 +95,7 @@ def test_with_plain_lines_a_plan_is_a_numbered_question(place: Workplace) -> Non
     screen.type("make it quick")
     screen.keys("Enter")
     shown = screen.wait_for("Answer with a number:")
+    assert "proposed_plan" not in screen.whole()
     assert "A quicker start" in shown and "4. No, go on planning; say what to change" in shown
     screen.answer("Answer with a number:", "3")
     screen.keys("Enter")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given
@@ -10,7 +11,16 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from tenuto.guard.terminal import sanitize_for_terminal
-from tenuto.protocol.message import AssistantMessage, ToolResultMessage, UserMessage
+from tenuto.protocol.message import (
+    AssistantMessage,
+    DeveloperMessage,
+    PlanMark,
+    PlanView,
+    ToolResultMessage,
+    UserMessage,
+)
+from tenuto.session.describe import line_of, pieces_of
+from tenuto.session.exporters.html import write_page
 from tenuto.session.exporters.markdown import code, embed, fence, plain, quote, write_markdown
 from tests.session.exporters.samples import call, everything, number, source_of, text
 from tests.session.exporters.test_html import HOSTILE
@@ -167,3 +177,21 @@ def test_compactions_and_branches_are_there() -> None:
     assert "taken back" in document
     assert document.index("## Not sent yet") < document.index("## Branch: word (")
     assert "| name | 4 | 4,800 | 36,000 |" in document
+
+
+def test_b15_a_plan_in_an_answer_is_exported_as_the_plan_that_screens_show() -> None:
+    answer = "So:\n<proposed_plan>\n# Make it quick\n\n1. measure\n</proposed_plan>\n"
+    view = PlanView(text="# Make it quick\n\n1. measure", outcome="approved", mode="edits")
+    entries = number(
+        [
+            UserMessage(parts=text("plan it")),
+            AssistantMessage(parts=text(answer), plan=PlanMark(state="proposed")),
+            DeveloperMessage(text="The user approved the plan.", kind="plan", plan=view, answers=2),
+        ]
+    )
+    for shown in ("".join(write_markdown(source_of(entries))), "".join(write_page(source_of(entries)))):
+        assert "proposed_plan" not in shown
+        assert "Make it quick" in shown and "So:" in shown and "approved" in shown
+    for entry in entries:
+        told = [line_of(entry), *(piece.text for piece in pieces_of(entry, Path()))]
+        assert not any("proposed_plan" in words for words in told)

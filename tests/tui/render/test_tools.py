@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from tenuto.protocol.entry import TodoItem
 from tenuto.protocol.message import DiffView, PlanView, ShellView, TodoView
+from tenuto.session.plans import PLAN_CALL
 from tenuto.tool.run.registry import ToolRegistry
 from tenuto.tui.render.items import estimate_height, render_item
 from tenuto.tui.render.line import copy_text
@@ -82,7 +83,7 @@ def _states(name: str) -> list[ToolItem]:
 
 
 def test_every_tool_is_drawn_by_a_renderer_of_its_own():
-    assert set(TOOL_RENDERERS) == set(REGISTERED)
+    assert set(TOOL_RENDERERS) == {*REGISTERED, PLAN_CALL}, "a plan is shown as a call"
 
 
 @pytest.mark.parametrize("options", [FOLDED, EXPANDED], ids=["folded", "expanded"])

@@ -7,93 +7,27 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from collections.abc import Iterator, Sequence
-from functools import partial
 
 from tenuto.config.saved_approvals import SavedApproval, SavedApprovalsError
 from tenuto.core.state.approvals import Answer, Question
-from tenuto.core.state.live import LiveSession, SessionServices
+from tenuto.core.state.live import LiveSession
 from tenuto.guard.approval import judge, reads_only, refusal_text
 from tenuto.guard.subject import Allow, ApprovalSubject, Ask, Refuse, Verdict
-from tenuto.protocol.entry import ApprovalEntry, Mode, ModeEntry, PlanEntry, TodoEntry
+from tenuto.protocol.entry import ApprovalEntry, Mode, TodoEntry
 from tenuto.protocol.event import (
     CallRefusedEvent,
-    ModeChangedEvent,
     TodoChangedEvent,
     ToolOutputEvent,
     ToolResultEvent,
     ToolStartedEvent,
 )
-from tenuto.protocol.message import DenialView, PlanView, TodoView, ToolResultMessage
+from tenuto.protocol.message import DenialView, TodoView, ToolResultMessage
 from tenuto.protocol.part import TextPart, ToolCallPart
 from tenuto.session.view.pairing import interrupted_result
-from tenuto.text.writable import tagged
-from tenuto.tool.output import StepBudget, ToolOutput, room_for_results
+from tenuto.tool.output import StepBudget, room_for_results
 from tenuto.tool.run.context import SharingTool
 from tenuto.tool.run.runner import PreparedCall, prepare, run_call
-
-DEFAULT_MODE: Mode = "edits"
-"""The mode after a plan was approved without a word on it."""
-MODE_WORDS: dict[Mode, str] = {
-    "ask": "the user is asked before each edit and each command",
-    "edits": "edits inside the working directory need no approval, commands do",
-    "auto": "edits and commands run without approval",
-    "plan": "nothing may be changed",
-}
-ASIDE = "Plan mode is off (mode {mode}), so nobody was asked about this plan. Go on with the work."
-UNASKED = (
-    "Nobody can be asked in this run: the plan was printed as the answer, and is not approved. "
-    "The work begins when the user says so, in another mode."
-)
-GO_AHEAD = (
-    "The user approved the plan. Plan mode is off; the approval mode is now {mode}: {words}. Carry the plan out now; "
-    "for more than a few steps keep a todo list."
-)
-CHANGED = "They changed it first. This is the plan that holds:"
-REVISE = "They changed it as far as this; revise it from here:"
-CONTINUE = "The user wants to go on planning; nothing may be changed yet. Revise the plan and hand it over again."
-
-
-async def present_plan(services: SessionServices, plan: str, *, call_id: str, submission_id: str) -> ToolOutput:
-    """Ask the user about a plan and return what the model is told. Approving switches the session's mode."""
-    if services.mode != "plan":
-        return _output(ASIDE.format(mode=services.mode), PlanView(text=plan))
-    if not services.interactive:
-        return _output(UNASKED, PlanView(text=plan, outcome="unasked"))
-    question = Question(call_id=call_id, tool="plan", summary="", detail=plan, reason="", kind="plan")
-    started = time.monotonic()
-    answer = await services.approvals.ask(question, submission_id)
-    waited = time.monotonic() - started
-    text = answer.plan.strip() or plan
-    if answer.decision == "deny":
-        return _plan_on(plan, text, answer, waited)
-    return _approve(services, plan, text, answer, waited)
-
-
-def _plan_on(plan: str, text: str, answer: Answer, waited: float) -> ToolOutput:
-    said = f"{CONTINUE} They said: {answer.feedback}" if answer.feedback else CONTINUE
-    edited = text != plan
-    if edited:
-        said = f"{said}\n{REVISE}\n{tagged('plan', text)}"
-    view = PlanView(text=text, outcome="continued", feedback=answer.feedback, edited=edited)
-    return _output(said, view, waited)
-
-
-def _approve(services: SessionServices, plan: str, text: str, answer: Answer, waited: float) -> ToolOutput:
-    mode = answer.mode or (services.settings.mode if services.settings.mode != "plan" else DEFAULT_MODE)
-    services.session.append(PlanEntry(text=text))
-    services.session.append(ModeEntry(mode=mode))
-    services.bus.publish(ModeChangedEvent(session_id=services.id, mode=mode))
-    said = GO_AHEAD.format(mode=mode, words=MODE_WORDS[mode])
-    edited = text != plan
-    if edited:
-        said = f"{said}\n{CHANGED}\n{tagged('plan', text)}"
-    return _output(said, PlanView(text=text, outcome="approved", mode=mode, edited=edited), waited)
-
-
-def _output(text: str, view: PlanView, waited: float = 0.0) -> ToolOutput:
-    return ToolOutput(parts=(TextPart(text=text),), ui=(view,), waited=waited)
 
 
 class CallRunner:
@@ -193,7 +127,6 @@ class CallRunner:
             prepared,
             live.tool_context,
             emit=lambda text: self._emit(call.id, text),
-            present_plan=partial(present_plan, live, call_id=call.id, submission_id=self._submission_id),
         )
 
     async def _refusal(self, prepared: PreparedCall) -> ToolResultMessage | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import cast
 
@@ -24,6 +24,7 @@ from tenuto.core.agent.overflow import (
     leaves_no_room,
     run_preflight,
 )
+from tenuto.core.agent.plans import plan_begun
 from tenuto.core.state.instructions import tell_nested
 from tenuto.core.state.live import LiveSession
 from tenuto.core.state.pins import tell_pins
@@ -62,6 +63,7 @@ from tenuto.protocol.model import (
     next_delay,
 )
 from tenuto.protocol.part import TextPart
+from tenuto.session.plans import PLAN_CALL, Piece, PlanReader, shown_answer, with_mark
 
 
 async def remind_at_prompt(live: LiveSession) -> None:
@@ -160,6 +162,9 @@ class ModelCall:
         self._failures = 0
         self._last_failure = ""
         self._budget_cuts = 0
+        self._plan_begun = ""
+        self._reader: PlanReader | None = None
+        """Divides the text of an attempt in plan mode; `None` in every other mode, where a block is just text."""
 
     async def run(self) -> AssistantMessage:
         """Return the stored answer.
@@ -167,6 +172,7 @@ class ModelCall:
         Raises `ModelError` or `TaskFailedError` when the failure is final, `CancelledError` when interrupted.
         """
         run_preflight(self._live, self._submission_id)
+        self._plan_begun = plan_begun(self._live)
         request = await self._build_request()
         while True:
             estimate = self._live.measure().estimate
@@ -263,11 +269,13 @@ class ModelCall:
     async def _stream(self, request: ModelRequest) -> Finished:
         """Make one attempt, publish what arrives, and return its end."""
         self._shown = Shown()
+        self._reader = PlanReader(self._plan_begun) if self._live.mode == "plan" else None
         client = self._live.models.client(request.model.provider)
         answer = cast("AsyncGenerator[StreamPart, None]", client.stream(request))
         async with aclosing(answer) as stream:
             async for part in stream:
                 if isinstance(part, Finished):
+                    self._show_pieces(self._reader.finish() if self._reader is not None else [])
                     return part
                 self._show(part)
         raise ModelError("broken_stream", "the stream ended before the answer was complete")
@@ -278,9 +286,7 @@ class ModelCall:
         match part:
             case TextDelta(text=text):
                 shown.texts.append(text)
-                live.bus.publish(
-                    AssistantTextDeltaEvent(session_id=live.id, submission_id=self._submission_id, text=text)
-                )
+                self._show_pieces([Piece(text, 0)] if self._reader is None else self._reader.feed(text))
             case ThinkingDelta(text=text):
                 shown.thinking_began = shown.thinking_began or time.monotonic()
                 shown.thinking_ended = time.monotonic()
@@ -290,19 +296,36 @@ class ModelCall:
             case ToolCallDelta():
                 if not shown.call_characters:
                     asyncio.get_running_loop().run_in_executor(None, live.tools.warm_up)
-                characters = shown.call_characters.get(part.index, 0) + len(part.fragment)
-                shown.call_characters[part.index] = characters
-                live.bus.publish(
-                    ToolCallDeltaEvent(
-                        session_id=live.id,
-                        submission_id=self._submission_id,
-                        index=part.index,
-                        name=part.name,
-                        characters=characters,
-                    )
-                )
+                plans = self._reader.begun if self._reader is not None else 0
+                self._show_call(plans + part.index, part.name, len(part.fragment))
             case Finished():
                 pass
+
+    def _show_pieces(self, pieces: Sequence[Piece]) -> None:
+        """Publish text; what is in a plan as a call that is being written."""
+        for piece in pieces:
+            if piece.block:
+                self._show_call(piece.block - 1, PLAN_CALL, len(piece.text))
+            else:
+                self._live.bus.publish(
+                    AssistantTextDeltaEvent(
+                        session_id=self._live.id, submission_id=self._submission_id, text=piece.text
+                    )
+                )
+
+    def _show_call(self, index: int, name: str, characters: int) -> None:
+        """Publish that a call, the `index`-th of the answer, has grown."""
+        characters += self._shown.call_characters.get(index, 0)
+        self._shown.call_characters[index] = characters
+        self._live.bus.publish(
+            ToolCallDeltaEvent(
+                session_id=self._live.id,
+                submission_id=self._submission_id,
+                index=index,
+                name=name,
+                characters=characters,
+            )
+        )
 
     def _withdraw(self, error: ModelError) -> None:
         """Take back what a failed attempt has shown; a notice stays in the log."""
@@ -360,8 +383,12 @@ class ModelCall:
         live.notify(INTERRUPTED, "info", keep=True)
 
     def _publish(self, message: AssistantMessage) -> AssistantMessage:
+        if self._reader is not None:
+            message = with_mark(message, self._plan_begun)
         stored = self._live.session.append(message)
         self._live.bus.publish(
-            AssistantMessageEvent(session_id=self._live.id, submission_id=self._submission_id, message=stored)
+            AssistantMessageEvent(
+                session_id=self._live.id, submission_id=self._submission_id, message=shown_answer(stored)
+            )
         )
         return stored

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 
 from tenuto.core.agent.endings import (
     FINAL_CHECK_KIND,
@@ -12,6 +11,7 @@ from tenuto.core.agent.endings import (
     UnfinishedAnswers,
     find_unchecked,
 )
+from tenuto.core.agent.plans import close_open_plan, hand_over
 from tenuto.core.agent.step import ModelCall, remind_at_prompt
 from tenuto.core.errors import CompactionRefusedError, EndedEarlyError, TaskFailedError
 from tenuto.core.state.compaction_state import CompactionRequest
@@ -24,11 +24,11 @@ from tenuto.protocol.message import (
     AssistantMessage,
     DeveloperMessage,
     NoticeEntry,
-    PlanView,
     ToolResultMessage,
     UserMessage,
 )
 from tenuto.protocol.part import ToolCallPart, text_of
+from tenuto.session.plans import proposed_plan
 
 
 class AgentTask:
@@ -67,6 +67,10 @@ class AgentTask:
             calls = list(message.tool_calls)
             if calls:
                 if await self._run_calls(calls):
+                    return
+            elif proposed_plan(message):
+                self._unfinished.note_calls(())
+                if not await hand_over(self._live, message, self._submission_id):
                     return
             elif not self._goes_on(message):
                 return
@@ -139,6 +143,7 @@ class AgentTask:
         """Put the oldest queued text into the history, with what has to be told before it; `False`: nothing queued."""
         while queue := self._live.session.state.queue:
             ensure_system_entry(self._live)
+            close_open_plan(self._live)
             self._live.store_side_commands()
             await remind_at_prompt(self._live)
             if await self._send(queue[0]):
@@ -183,13 +188,11 @@ class AgentTask:
         return True
 
     def _is_over(self, calls: list[ToolCallPart], results: list[ToolResultMessage]) -> bool:
-        """Say whether the work ends here: a plan is handed over, or the model goes round in circles.
+        """Say whether the work ends here, because the model goes round in circles.
 
         Then the model is told first. Where it does not listen the user is told why it ended, and a task whose call
         keeps failing has failed.
         """
-        if _is_handed_over(results):
-            return True
         found = self._repeated.find(calls, results, self._live.compaction.automatic.done)
         if found is None:
             return False
@@ -269,9 +272,3 @@ def check_limits(live: LiveSession) -> None:
         spent = f"{cost - task.spent_before:.2f} of {limits.cost:g} dollars"
         raise EndedEarlyError("limit_reached", f"stopped after {spent} (--max-cost)")
     task.turns += 1
-
-
-def _is_handed_over(results: Sequence[ToolResultMessage]) -> bool:
-    """Say whether a plan among the results ends the turn: in a run where nobody can be asked it is the answer."""
-    views = (view for result in results for view in result.ui)
-    return any(isinstance(view, PlanView) and view.outcome == "unasked" for view in views)

@@ -17,19 +17,21 @@ from typing import TYPE_CHECKING
 from tenuto.config.project import MAX_BYTES, RefusedFileError, read_branch, read_regular
 from tenuto.protocol.entry import PLACE_KIND, ApprovalEntry, Mode, ViewEditEntry
 from tenuto.protocol.message import CompactionEntry, DeveloperMessage, FileUse, HistoryEvent, Message
+from tenuto.session.plans import CLOSE_TAG, OPEN_TAG
 from tenuto.session.view.tree import newest_of_kind
 
 if TYPE_CHECKING:
     from tenuto.tool.process.process import Job
 
+IN_A_BLOCK = f"(changes, where, order, checks), without a call, between a line {OPEN_TAG} and a line {CLOSE_TAG}."
 MODE_TEXTS: Mapping[Mode, str] = {
     "ask": "Approval mode: ask. The user is asked before each edit and each command.",
     "edits": "Approval mode: edits. Edits inside the working directory need no approval; commands do.",
     "auto": "Approval mode: auto. Edits and commands run without approval; be as careful as the user would be.",
     "plan": (
-        "Approval mode: plan. Only look: read, search, and work out a plan. When it is complete, hand it over with the "
-        "plan tool; the user approves it or says what to change. Edits and commands that change anything are refused "
-        "until then. A question that needs no change is answered as always, without a plan."
+        "Approval mode: plan. Only look: read, search, and work out a plan. When it is complete, end your answer with "
+        f"all of it in Markdown {IN_A_BLOCK} The user approves it or says what to change. Edits and commands that "
+        "change anything are refused until then. A question that needs no change is answered as always, without a plan."
     ),
 }
 ALONE_TEXTS: Mapping[Mode, str] = {
@@ -40,8 +42,9 @@ ALONE_TEXTS: Mapping[Mode, str] = {
     ),
     "auto": MODE_TEXTS["auto"],
     "plan": (
-        "Approval mode: plan. Only look: read, search, and work out a plan; all else is refused. Hand the plan over "
-        "with the plan tool: it is the result. A question that needs no change is answered without a plan."
+        "Approval mode: plan. Only look: read, search, and work out a plan; all else is refused. End your answer with "
+        f"all of the plan in Markdown {IN_A_BLOCK} It is the result. A question that needs no change is answered "
+        "without a plan."
     ),
 }
 ALONE = (

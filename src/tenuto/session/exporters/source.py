@@ -23,6 +23,7 @@ from tenuto.protocol.part import ToolCallPart
 from tenuto.protocol.usage import Usage
 from tenuto.session.describe import Place, is_shown
 from tenuto.session.log.log import Damage
+from tenuto.session.plans import as_shown
 from tenuto.session.view.projection import compaction_of_edits, view_changes_in_effect
 from tenuto.session.view.state import SessionState, apply_entry
 
@@ -62,7 +63,7 @@ def arrange(entries: Iterable[HistoryEvent]) -> list[Item]:
     """
     items: list[Item] = []
     waiting: dict[str, list[Call]] = {}
-    for entry in entries:
+    for entry in map(as_shown, entries):
         match entry:
             case AssistantMessage():
                 calls = tuple(Call(part=part) for part in entry.parts if isinstance(part, ToolCallPart))

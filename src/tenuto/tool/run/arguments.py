@@ -218,14 +218,6 @@ class TodoArguments(Arguments):
     items: list[TodoItemArguments]
 
 
-class PlanArguments(Arguments):
-    """In plan mode: hand the finished plan to the user, who approves it, changes it or asks for another. Look around
-    first; call it once, when the plan is complete. Outside plan mode nobody is asked.
-    """
-
-    plan: str = Field(min_length=1, description="Markdown: what will be changed where, in which order, how checked")
-
-
 class FetchArguments(Arguments):
     """Get a web page or file over http(s) as readable text. Redirects to another host are reported, not followed."""
 
@@ -260,7 +252,6 @@ MODELS: dict[str, type[Arguments]] = {
     "grep": GrepArguments,
     "glob": GlobArguments,
     "todo": TodoArguments,
-    "plan": PlanArguments,
     "fetch": FetchArguments,
     "jobs": JobsArguments,
     "recall": RecallArguments,

@@ -149,8 +149,6 @@ class ToolContext:
         self.subject: ApprovalSubject | None = None
         self.private_hosts: set[str] = set()
         """Hosts that turned out to have a private address: the next call asks for them."""
-        self.present_plan: Callable[[str], Awaitable[ToolOutput]] | None = None
-        """Has the user say what becomes of a plan; of one call."""
         self.ask_compaction: Callable[[str], Awaitable[str]] | None = None
         """Asks for a compaction with a focus; returns what the model is told, or raises `ToolError` with why not."""
         self.when_stored: dict[str, Callable[[], None]] = {}

@@ -23,7 +23,6 @@ _BUILTIN = {
     "grep": "GrepTool",
     "glob": "GlobTool",
     "todo": "TodoTool",
-    "plan": "PlanTool",
     "fetch": "FetchTool",
     "jobs": "JobsTool",
     "recall": "RecallTool",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
@@ -12,6 +12,7 @@ import msgspec
 from tenuto.guard.subject import ApprovalSubject
 from tenuto.protocol.message import FileUse, ToolResultMessage
 from tenuto.protocol.part import ContentPart, TextPart, ToolCallPart
+from tenuto.session.plans import CLOSE_TAG, OPEN_TAG, PLAN_CALL
 from tenuto.text.bounding import shorten
 from tenuto.text.matching import nearest
 from tenuto.tool.output import ToolOutput, bound_output, clean_text
@@ -77,7 +78,6 @@ async def run_call(
     context: ToolContext,
     *,
     emit: Callable[[str], None],
-    present_plan: Callable[[str], Awaitable[ToolOutput]] | None = None,
 ) -> ToolResultMessage:
     """Run a call that was allowed and return its result within the limits of one result.
 
@@ -87,7 +87,6 @@ async def run_call(
     call, started = prepared.call, time.monotonic()
     tool = cast("Tool", prepared.tool)
     own = context.for_call(call.id, emit, prepared.subject)
-    own.present_plan = present_plan
     try:
         output = await tool.run(prepared.arguments, own)
     except ToolError as error:
@@ -153,6 +152,11 @@ def _cut_off(call: ToolCallPart, tokens: int) -> str:
 
 
 def _unknown(name: str, names: tuple[str, ...]) -> str:
+    if name == PLAN_CALL:
+        return (
+            f"There is no tool named {name} any more. In plan mode the finished plan stands in the answer itself, "
+            f"between a line {OPEN_TAG} and a line {CLOSE_TAG}, without a call. Answer again with it."
+        )
     near = nearest(name, names)
     hint = f" Did you mean {near}?" if near else ""
     return f"There is no tool named {shorten(name, 80)}.{hint} The tools are: {', '.join(names)}."
