@@ -7,14 +7,11 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tenuto.command.registry import run_command
-from tenuto.core.state.instructions import KIND, NOTE_CHARS, fits
+from tenuto.core.state.instructions import KIND, NOTE_CHARS
 from tenuto.protocol.event import NoticeEvent
 from tenuto.protocol.message import DeveloperMessage, NoticeEntry, ToolResultMessage
-from tenuto.tool.search.search import path_matcher
 from tests.core.compacting import SUMMARY, compact, is_summary_request
 from tests.core.harness import PROTOCOLS, Agent, agent, reopened
 from tests.server import Call, Reply, Request, ScriptedServer
@@ -270,11 +267,3 @@ async def test_b14_the_log_has_the_note_and_its_line(tmp_path: Path, work: Path)
         (line,) = [entry for entry in entries if isinstance(entry, NoticeEntry) and entry.kind == KIND]
         assert line.text == "Told the model what holds there: pkg/AGENTS.md (1 line)"
         assert json.dumps(RULE)[1:-1] in (running.session.directory / "events.jsonl").read_text()
-
-
-@given(
-    st.lists(st.sampled_from(["**", "*", "a", "b*", "?", "[ab]", "*.py", "a.py"]), min_size=2, max_size=5),
-    st.lists(st.sampled_from(["a", "b", "ab", "a.py", "b.py"]), min_size=1, max_size=5),
-)
-def test_b14_property_patterns_of_rules_are_those_of_glob(parts: list[str], names: list[str]) -> None:
-    assert fits(parts, names) == path_matcher("/".join(parts))("/".join(names))

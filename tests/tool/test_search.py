@@ -2,15 +2,22 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
+import subprocess
+import sys
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from tenuto.protocol.message import FoundView
 from tenuto.protocol.part import text_of
 from tenuto.tool.run.context import ToolError
 from tenuto.tool.search import ripgrep, search
-from tenuto.tool.search.search import Walker, expand_braces, path_matcher
+from tenuto.tool.search.patterns import expand_braces, fits, path_matcher
+from tenuto.tool.search.search import Walker
 from tests.tool.support import Bench
 
 
@@ -172,6 +179,52 @@ async def test_a_cancelled_search_leaves_nothing_behind(bench: Bench) -> None:
 def test_patterns(pattern: str, yes: list[str], no: list[str]) -> None:
     matches = path_matcher(pattern)
     assert [name for name in [*yes, *no] if matches(name)] == yes
+
+
+def meaning(parts: list[str]) -> str:
+    """Return a regular expression that says what a pattern means, however slowly."""
+    whole = ""
+    for index, part in enumerate(parts):
+        if part == "**":
+            whole += "(?:[^/]+/)*[^/]+" if index == len(parts) - 1 else "(?:[^/]+/)*"
+        else:
+            name = "".join({"*": "[^/]*", "?": "[^/]", "a": "a", "b": "b", ".": r"\."}.get(mark, mark) for mark in part)
+            whole += name + ("" if index == len(parts) - 1 else "/")
+    return whole
+
+
+@given(
+    st.lists(st.one_of(st.just("**"), st.text("ab*?.", min_size=1, max_size=4)), min_size=2, max_size=5),
+    st.lists(st.text("ab.", min_size=1, max_size=4), min_size=1, max_size=5),
+)
+def test_b15_property_a_pattern_means_what_it_says(parts: list[str], names: list[str]) -> None:
+    path, pattern = "/".join(names), "/".join(parts)
+    wanted = re.fullmatch(meaning(parts), path) is not None
+    assert fits(parts, names) == wanted
+    if "." not in pattern.split("/") and ".." not in pattern.split("/"):
+        assert path_matcher(pattern)(path) == wanted
+
+
+@given(st.text("ab*?[]!-", min_size=1, max_size=6), st.text("ab-]", min_size=1, max_size=5))
+def test_b15_property_within_a_name_it_is_fnmatch(pattern: str, name: str) -> None:
+    assume(pattern != "**")
+    assert path_matcher(pattern)(name) == path_matcher(pattern)(f"x/{name}") == fnmatchcase(name, pattern)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path"),
+    [
+        ("*a" * 40 + "b", "a" * 200),
+        ("**/*a" * 20 + "b", "/".join(["a" * 9] * 60)),
+        ("**/a/" * 30 + "b", "a/" * 120 + "c"),
+        ("/".join(["**"] * 60) + "/b", "a/" * 120 + "c"),
+        ("?*" * 40 + "b", "a" * 200),
+        ("x{a,*}{a,*}{a,*}{a,*}{a,*}{a,*}b", "x" + "a" * 2_000),
+    ],
+)
+def test_b15_no_pattern_takes_for_ever(pattern: str, path: str) -> None:
+    program = f"from tenuto.tool.search.patterns import path_matcher\nassert not path_matcher({pattern!r})({path!r})"
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
 
 
 def test_patterns_that_lead_elsewhere_or_explode_are_refused() -> None:

@@ -12,8 +12,9 @@ from tenuto.text.bounding import shorten
 from tenuto.tool.edits.files import read_subject, resolve, show_path, similar_paths
 from tenuto.tool.output import ToolOutput, clean_text
 from tenuto.tool.run.context import BuiltinTool, ToolContext, ToolError
+from tenuto.tool.search.patterns import path_matcher
 from tenuto.tool.search.ripgrep import choose_source
-from tenuto.tool.search.search import SEARCH_SECONDS, Source, Stop, path_matcher, run_stoppable
+from tenuto.tool.search.search import SEARCH_SECONDS, Source, Stop, run_stoppable
 
 if TYPE_CHECKING:
     from tenuto.tool.run.arguments import GlobArguments

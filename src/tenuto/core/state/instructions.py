@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
 
@@ -20,6 +19,8 @@ from tenuto.core.state.live import LiveSession, SessionServices
 from tenuto.protocol.message import DeveloperMessage, Message, SystemMessage, ToolResultMessage
 from tenuto.text.bounding import shorten
 from tenuto.text.estimate import estimate_text
+from tenuto.tool.run.context import ToolError
+from tenuto.tool.search.patterns import fits, split_pattern
 
 KIND = "instructions"
 _KIND_OF = f"{KIND}: "
@@ -115,36 +116,15 @@ def _matching(rules: Sequence[InstructionFile], touched: Mapping[str, None]) -> 
 @lru_cache
 def _parts_of(pattern: str) -> list[list[str]]:
     """Return what stands between the slashes of a pattern, for each choice in braces. Raises `ValueError`."""
-    from tenuto.tool.run.context import ToolError
-    from tenuto.tool.search.search import expand_braces
-
     shown = shorten(pattern, 80)
     if len(pattern) > MAX_PATTERN or any(part.count("*") > MAX_STARS for part in pattern.split("/")):
         raise ValueError(f"the pattern {shown} is longer than {MAX_PATTERN} characters, or has too many stars")
     if pattern.startswith("~") or ".." in pattern.split("/"):
         raise ValueError(f"the pattern {shown} is not one of files below the rule's folder")
     try:
-        choices = expand_braces(pattern.removeprefix("./"))
+        return split_pattern(pattern)
     except ToolError as error:
         raise ValueError(str(error)) from None
-    named = [f"{choice}**" if choice.endswith("/") else choice for choice in choices]
-    return [(choice if "/" in choice else f"**/{choice}").lstrip("/").split("/") for choice in named]
-
-
-def fits(parts: Sequence[str], names: Sequence[str]) -> bool:
-    """Return whether a path matches a pattern, both split at their slashes.
-
-    Both come from a repository: the work is at most the product of their lengths, whatever they are.
-    """
-    places = {0}
-    for index, part in enumerate(parts):
-        if part == "**":
-            is_last = index == len(parts) - 1  # then something has to be left for it
-            first = min(places, default=len(names) + 1) + is_last
-            places = set(range(first, len(names) + 1))
-        else:
-            places = {place + 1 for place in places if place < len(names) and fnmatchcase(names[place], part)}
-    return len(names) in places
 
 
 def _due(

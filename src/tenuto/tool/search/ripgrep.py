@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import IO
 
 from tenuto.tool.run.context import ToolError
-from tenuto.tool.search.search import Found, Query, Source, Stop, Walker, path_matcher
+from tenuto.tool.search.patterns import path_matcher
+from tenuto.tool.search.search import Found, Query, Source, Stop, Walker
 
 _COMMON = ("--no-config", "--no-messages", "--color", "never", "--hidden", "--no-require-git", "--glob", "!.git")
 _RECORD = re.compile(rb"(\d+)(?::(\d+):|-)", re.DOTALL)
