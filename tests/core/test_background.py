@@ -316,7 +316,7 @@ async def test_what_failed_in_one_round_is_tried_anew_in_the_next(tmp_path, monk
         assert tried > 1
         assert len([text for text in told(running) if "could be prepared" in text]) == 1
         assert "prepared" in {entry.rung for entry in compactions(running)}
-        assert not live.compaction.background.is_running
+        await until(lambda: not live.compaction.background.is_running)
 
 
 async def test_kill_in_the_middle_loses_nothing(tmp_path):
