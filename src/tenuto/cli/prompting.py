@@ -248,6 +248,8 @@ def _part(name: str, text: str) -> RequestPart:
 
 def _tool_part(tool: dict[str, Any]) -> RequestPart:
     tool = as_dict(tool.get("function")) or tool
+    if "description" not in tool:  # the provider knows what it is, and adds what the model reads of it
+        return _part(f"The provider's tool: {as_text(tool.get('name') or tool.get('type'))}", encode(tool).decode())
     grammar = as_text(as_dict(tool.get("format")).get("definition"))
     schema = b"" if grammar else encode(tool.get("input_schema") or tool.get("parameters"))
     name, description = as_text(tool.get("name")), as_text(tool.get("description"))

@@ -25,6 +25,7 @@ from tenuto.core.state.live import LiveSession
 from tenuto.core.state.place import find_place
 from tenuto.core.state.prompt import build_system_entry, instructions_in
 from tenuto.core.state.reminders import due_messages, is_place_due, last_told
+from tenuto.core.state.request import describe_web_search
 from tenuto.protocol.entry import SEARCHING_KIND
 from tenuto.protocol.message import CompactionEntry, DeveloperMessage, Message, SystemMessage, UserMessage
 from tenuto.protocol.model import ModelFacts
@@ -348,6 +349,7 @@ def _facts(live: LiveSession, budget: Budget) -> tuple[tuple[str, str], ...]:
         ("kept word for word", _kept(budget)),
         ("summary at most", f"{budget.max_summary:,}"),
         ("automatic", _automatic(live, budget)),
+        *([("web search", search)] if (search := describe_web_search(live)) else []),
     )
 
 

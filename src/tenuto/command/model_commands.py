@@ -14,11 +14,13 @@ from tenuto.core.runtime import Runtime
 from tenuto.core.state.instructions import describe_patterns, instructions_of
 from tenuto.core.state.live import LiveSession
 from tenuto.core.state.reminders import current_branch
+from tenuto.core.state.request import describe_web_search
 from tenuto.core.state.windows import forget_window
 from tenuto.model.efforts import EFFORTS
 from tenuto.protocol.entry import ApprovalEntry, Mode
 from tenuto.protocol.model import ModelFacts
 from tenuto.protocol.operation import ChangeModelOperation, ChangeModeOperation
+from tenuto.protocol.usage import Usage
 from tenuto.text.figures import describe_origin, format_prices, plural
 from tenuto.text.matching import did_you_mean
 from tenuto.version import __version__
@@ -32,7 +34,9 @@ async def run_model(runtime: Runtime, argument: str) -> list[CommandOutcome]:
         before = (runtime.live.facts.id, runtime.live.effort)
         await runtime.submit(ChangeModelOperation(session_id=runtime.session_id, model=argument))
         after = (runtime.live.facts.id, runtime.live.effort)
-        return [Say(f"Model set to {after[0]}.")] if after != before else []
+        search = describe_web_search(runtime.live)
+        text = f"Model set to {after[0]}.{f' Web search is {search}.' if search else ''}"
+        return [Say(text)] if after != before else []
     present = runtime.live.facts.id
     models = await runtime.live.models.available()
     if all(facts.id != present for facts in models):
@@ -41,7 +45,9 @@ async def run_model(runtime: Runtime, argument: str) -> list[CommandOutcome]:
         Choice(facts.id, facts.id, describe(facts, present=facts.id == present), facts.id == present)
         for facts in models
     )
-    return [Choose(f"Model (now {present})", "model", rows)]
+    search = describe_web_search(runtime.live)
+    head = f"Model (now {present}{f'; web search {search}' if search else ''})"
+    return [Choose(head, "model", rows)]
 
 
 DEFAULT = "default"
@@ -210,9 +216,15 @@ async def run_cost(runtime: Runtime, argument: str) -> list[CommandOutcome]:
         ("cache read", f"{usage.cache_read:,}"),
         ("cache write", f"{usage.cache_write:,}"),
         ("output", f"{usage.output:,}" + (f" (reasoning {usage.reasoning:,})" if usage.reasoning else "")),
+        *([("web searches", _searches(usage))] if usage.searches else []),
         ("cost", money),
     ]
     return [Say("\n".join(f"{name:<12} {value}" for name, value in rows))]
+
+
+def _searches(usage: Usage) -> str:
+    priced = f"${usage.search_cost:.4f} of the cost" if usage.search_cost else "their price is not known"
+    return f"{usage.searches:,} ({priced})"
 
 
 async def run_status(runtime: Runtime, argument: str) -> list[CommandOutcome]:

@@ -109,7 +109,8 @@ class BranchSummarySettings(Section, frozen=True, kw_only=True):
 class ToolSettings(Section, frozen=True, kw_only=True):
     """Limits of the tools: characters and lines of one result, seconds of one command.
 
-    `max_output_chars` is `None` where each tool has its own limit.
+    `max_output_chars` is `None` where each tool has its own limit. `web_search` is the provider's own: "auto" at the
+    address of the vendor, true wherever the protocol has it.
     """
 
     max_output_chars: Characters | None = None
@@ -117,6 +118,7 @@ class ToolSettings(Section, frozen=True, kw_only=True):
     bash_timeout: Wait = 120.0
     bash_max_timeout: Wait = 600.0
     fetch_timeout: Wait = 30.0
+    web_search: bool | Literal["auto"] = "auto"
 
 
 class AgentSettings(Section, frozen=True, kw_only=True):

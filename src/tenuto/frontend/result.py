@@ -121,9 +121,10 @@ class RunResult(Struct):
         return described
 
 
-def describe_usage(usage: Usage) -> dict[str, int]:
-    """Return tokens under the names that the Messages API gave them."""
-    return {
+def describe_usage(usage: Usage) -> dict[str, Any]:
+    """Return tokens, and web searches if there were any, under the names that the Messages API gave them."""
+    searches = {"server_tool_use": {"web_search_requests": usage.searches}} if usage.searches else {}
+    return searches | {
         "input_tokens": usage.input,
         "output_tokens": usage.output,
         "cache_read_input_tokens": usage.cache_read,

@@ -22,7 +22,17 @@ from tenuto.protocol.event import (
     UserMessageEvent,
 )
 from tenuto.protocol.message import AssistantMessage, ToolResultMessage
-from tenuto.protocol.part import AssistantPart, ContentPart, ImagePart, OpaquePart, TextPart, ThinkingPart, ToolCallPart
+from tenuto.protocol.part import (
+    AssistantPart,
+    ContentPart,
+    ImagePart,
+    OpaquePart,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    WebSearch,
+    WebSource,
+)
 
 MAX_LINE = 10_000_000
 """Bytes of one message on standard input."""
@@ -66,13 +76,26 @@ def _answer(message: AssistantMessage) -> dict[str, Any]:
 def _block(part: AssistantPart) -> dict[str, Any] | None:
     match part:
         case TextPart():
-            return {"type": "text", "text": part.text}
+            cited = {"citations": [_page(source) for source in part.sources]} if part.sources else {}
+            return {"type": "text", "text": part.text, **cited}
         case ThinkingPart():
             return {"type": "thinking", "thinking": part.text}
         case ToolCallPart():
             return {"type": "tool_use", "id": part.id, "name": part.name, "input": msgspec.Raw(part.arguments.encode())}
+        case OpaquePart(search=search) if search is not None and search.done:
+            return {"type": "web_search", **_pages(search)}
         case OpaquePart():
             return None
+
+
+def _pages(search: WebSearch) -> dict[str, Any]:
+    pages = [_page(source) for source in search.sources]
+    failed = {"error": search.error} if search.error else {}
+    return {"id": search.id, "action": search.action, "query": search.query, "results": pages, **failed}
+
+
+def _page(source: WebSource) -> dict[str, str]:
+    return {"url": source.url, "title": source.title}
 
 
 def _result(message: ToolResultMessage) -> dict[str, Any]:

@@ -11,6 +11,12 @@ import msgspec
 ProviderKind = Literal["anthropic", "openai", "openai-chat"]
 
 
+VENDOR_HOSTS: dict[ProviderKind, str] = {"anthropic": "api.anthropic.com", "openai": "api.openai.com"}
+"""Where those are who made a protocol that has a web search of its own. Chat Completions documents none."""
+SEARCH_PRICE = 0.01
+"""US dollars of one web search at both, beside the tokens of what it brings."""
+
+
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     """One provider as the user named it. `key_name` is the variable that holds the key, for messages."""
 
@@ -40,6 +46,16 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
             or host.startswith(("127.", "10.", "192.168."))
             or host.endswith((".local", ".localhost", ".internal"))
         )
+
+    @property
+    def is_vendors_own(self) -> bool:
+        """Whether the server is that of the protocol's own maker."""
+        return self.host == VENDOR_HOSTS.get(self.kind)
+
+    @property
+    def search_price(self) -> float | None:
+        """US dollars of one web search, `None` where nobody says."""
+        return SEARCH_PRICE if self.is_vendors_own else None
 
     def url(self, path: str) -> str:
         """Return the full URL of `path`, which begins with a slash."""

@@ -15,7 +15,7 @@ from tenuto.model import model_list
 from tenuto.model.catalogue.lookup import Catalogue
 from tenuto.model.catalogue.snapshot import FETCHED, CatalogueError
 from tenuto.model.efforts import explain_effort, explain_suffix, find_levels, odd_suffix
-from tenuto.model.endpoint import Endpoint
+from tenuto.model.endpoint import VENDOR_HOSTS, Endpoint
 from tenuto.model.endpoints import (
     LIST_MAX_AGE,
     LOCAL_LIST_MAX_AGE,
@@ -45,6 +45,9 @@ NO_CHAT = re.compile(
     r"embed|rerank|whisper|tts|transcri|dall-e|image|moderation|realtime|audio|sora|babbage|davinci", re.I
 )
 """Names of models that answer no conversation; a list says nothing else of them."""
+
+NO_WEB_SEARCH = re.compile(r"claude-(?:instant|2|3-(?:opus|sonnet|haiku))|gpt-3|gpt-4(?:-|$)|gpt-4\.1-nano|o1(?:-|$)")
+"""Names of models of the vendors whose requests are refused with a web search among the tools."""
 
 
 class ModelRegistry:
@@ -266,6 +269,20 @@ class ModelRegistry:
         """Say whether a provider is a local server without a key: there one request waits for the other."""
         endpoint = self._endpoints.get(provider)
         return endpoint.is_local and not endpoint.key
+
+    def has_web_search(self, model_id: str) -> bool:
+        """Say whether requests to a model have its provider's web search, as the setting says.
+
+        By itself only at the vendor's own address: what stands elsewhere may not have it, or may charge for it.
+        """
+        wanted = self._settings.tools.web_search
+        provider, name = split_id(model_id)
+        if provider == OFFLINE or wanted is False:
+            return False
+        endpoint = self._endpoints.get(provider)
+        if wanted is True:
+            return endpoint.kind in VENDOR_HOSTS
+        return endpoint.is_vendors_own and not NO_WEB_SEARCH.match(name)
 
     def client(self, provider: str) -> ModelClient:
         """Return the client of a provider. Raises `ModelError` for an unknown one."""

@@ -13,7 +13,7 @@ import msgspec
 from tenuto.protocol.entry import Level, Mode, Origin, ShellEntry, TodoItem
 from tenuto.protocol.message import AssistantMessage, CompactionEntry, DiffView, ToolResultMessage
 from tenuto.protocol.operation import CompactionReason, Decision
-from tenuto.protocol.part import ContentPart
+from tenuto.protocol.part import ContentPart, WebSearch
 from tenuto.protocol.usage import Usage
 
 Outcome = Literal["completed", "interrupted", "failed", "cut_off", "limit_reached", "declined"]
@@ -189,6 +189,12 @@ class ToolCallDeltaEvent(Event, frozen=True, kw_only=True, tag="tool_call_delta"
     index: int
     name: str
     characters: int
+
+
+class WebSearchEvent(Event, frozen=True, kw_only=True, tag="web_search"):
+    """The provider searches the web in the answer that streams, or has done so (`search.done`)."""
+
+    search: WebSearch
 
 
 class AssistantWithdrawnEvent(Event, frozen=True, kw_only=True, tag="assistant_withdrawn"):
@@ -401,6 +407,7 @@ AnyEvent = (
     | AssistantTextDeltaEvent
     | AssistantThinkingDeltaEvent
     | ToolCallDeltaEvent
+    | WebSearchEvent
     | AssistantWithdrawnEvent
     | AssistantMessageEvent
     | ToolStartedEvent

@@ -9,6 +9,7 @@ from typing import Literal, Protocol, runtime_checkable
 import msgspec
 
 from tenuto.protocol.message import AssistantMessage, Message
+from tenuto.protocol.part import WebSearch
 from tenuto.protocol.usage import Usage
 
 ErrorKind = Literal[
@@ -121,6 +122,12 @@ class ServerContext(msgspec.Struct, frozen=True, kw_only=True):
     clear_at_least: int = 0
 
 
+WebSearchUse = Literal["", "off", "on"]
+"""Whether a request has the provider's web search: not at all; not now, where it has it at other times; yes."""
+WEB_SEARCH = "web_search"
+"""The name of that tool, at every provider, and of what is dropped when a server refuses it."""
+
+
 class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One request. `messages` is the view: the first is the system prompt, developer messages in their place.
 
@@ -137,6 +144,7 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     cache_key: str = ""
     thinking: bool = True
     server: ServerContext = ServerContext()
+    web_search: WebSearchUse = ""
 
 
 class TextDelta(msgspec.Struct, frozen=True):
@@ -157,6 +165,12 @@ class ToolCallDelta(msgspec.Struct, frozen=True):
     index: int
     name: str = ""
     fragment: str = ""
+
+
+class SearchDelta(msgspec.Struct, frozen=True):
+    """The provider searches the web, or has done so; a later one with the same id stands for the earlier."""
+
+    search: WebSearch
 
 
 class ServerEdit(msgspec.Struct, frozen=True, kw_only=True):
@@ -194,7 +208,7 @@ class Finished(msgspec.Struct, frozen=True):
     dropped: tuple[str, ...] = ()
 
 
-StreamPart = TextDelta | ThinkingDelta | ToolCallDelta | Finished
+StreamPart = TextDelta | ThinkingDelta | ToolCallDelta | SearchDelta | Finished
 
 
 class ModelError(Exception):

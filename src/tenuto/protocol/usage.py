@@ -11,7 +11,8 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Tokens of one call. `input` excludes what was read from or written to the cache.
 
     `reasoning` is the share of `output` that was reasoning; `unsent_reasoning` the share of that which is not sent
-    back with the next request. `cost` is US dollars, `None` when no price is known.
+    back with the next request. `cost` is US dollars, `None` when no price is known. `searches` counts the provider's
+    web searches; `search_cost` is their share of `cost`, 0 where their price is not known.
     """
 
     input: int = 0
@@ -21,6 +22,8 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     reasoning: int = 0
     unsent_reasoning: int = 0
     cost: float | None = None
+    searches: int = 0
+    search_cost: float = 0.0
 
     @property
     def sent(self) -> int:
@@ -48,6 +51,8 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             reasoning=self.reasoning - earlier.reasoning,
             unsent_reasoning=self.unsent_reasoning - earlier.unsent_reasoning,
             cost=cost,
+            searches=self.searches - earlier.searches,
+            search_cost=self.search_cost - earlier.search_cost,
         )
 
     def __add__(self, other: Usage) -> Usage:
@@ -61,6 +66,8 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             reasoning=self.reasoning + other.reasoning,
             unsent_reasoning=self.unsent_reasoning + other.unsent_reasoning,
             cost=sum(costs) if costs else None,
+            searches=self.searches + other.searches,
+            search_cost=self.search_cost + other.search_cost,
         )
 
 

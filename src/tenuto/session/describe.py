@@ -7,7 +7,7 @@ the type checker names the place where a new one is missing.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import Flag, auto
 from pathlib import Path
 from typing import assert_never
@@ -50,7 +50,17 @@ from tenuto.protocol.message import (
     ToolResultMessage,
     UserMessage,
 )
-from tenuto.protocol.part import ContentPart, TextPart, ThinkingPart, ToolCallPart, text_of
+from tenuto.protocol.part import (
+    ContentPart,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    WebSearch,
+    WebSource,
+    cited_in,
+    searches_in,
+    text_of,
+)
 from tenuto.session.plans import as_shown
 from tenuto.text.bounding import shorten
 from tenuto.text.call_summary import listed_objects, read_arguments, summarise_call
@@ -165,7 +175,7 @@ def is_shown(entry: HistoryEvent, place: Place) -> bool:
     return place in kind_of(entry).places
 
 
-def line_of(entry: HistoryEvent) -> str:  # noqa: PLR0912, PLR0915 (one case a type)
+def line_of(entry: HistoryEvent) -> str:  # noqa: PLR0912 (one case a type)
     """Return one line for an entry: who or what, and how it begins. Empty for what only keeps state."""
     entry = as_shown(entry)
     if isinstance(entry, _STATE):
@@ -174,8 +184,7 @@ def line_of(entry: HistoryEvent) -> str:  # noqa: PLR0912, PLR0915 (one case a t
         case UserMessage():
             line = f"{_WHO[entry.origin]}: {_beginning(text_of(entry.parts)) or '(image)'}"
         case AssistantMessage():
-            calls = [f"{call.name} {summarise_call(call.name, call.arguments)}".strip() for call in entry.tool_calls]
-            line = f"Model: {' · '.join(part for part in (_beginning(text_of(entry.parts)), *calls) if part)}"
+            line = f"Model: {_answer_line(entry)}"
         case ToolResultMessage():
             line = f"{entry.name}: {_beginning(text_of(entry.parts))}"
         case ShellEntry():
@@ -219,6 +228,13 @@ def line_of(entry: HistoryEvent) -> str:  # noqa: PLR0912, PLR0915 (one case a t
         case _:
             assert_never(entry)
     return line
+
+
+def _answer_line(entry: AssistantMessage) -> str:
+    searches = [_beginning(search_line(search)) for search in searches_in(entry.parts)]
+    calls = [f"{call.name} {summarise_call(call.name, call.arguments)}".strip() for call in entry.tool_calls]
+    said = (_beginning(text_of(entry.parts)), *searches, *calls)
+    return " · ".join(part for part in said if part)
 
 
 def _beginning(text: str) -> str:
@@ -290,6 +306,37 @@ def _answer(entry: AssistantMessage) -> Iterator[Piece]:
             yield Piece(kind="assistant thinking", text=part.text)
         elif isinstance(part, ToolCallPart):
             yield Piece(kind=f"call of {part.name}", text=_arguments(part), is_echo=part.name == RECALL)
+    for search in searches_in(entry.parts):
+        yield Piece(kind="web search", text=f"{search_line(search)}\n{sources_text(search.sources)}".rstrip())
+    if cited := cited_in(entry.parts):
+        yield Piece(kind="sources of the answer", text=sources_text(cited))
+
+
+def search_line(search: WebSearch) -> str:
+    """Return a look at the web in one line: what was looked for, and how much was found. Foreign text, not cleaned."""
+    match search.action:
+        case "search":
+            line = f"{'Searched' if search.done else 'Searching'} the web{f': {search.query}' if search.query else ''}"
+        case "open":
+            line = f"{'Opened' if search.done else 'Opening'} {search.query or 'a page'}"
+        case "find":
+            line = f"{'Looked' if search.done else 'Looking'} into a page for {search.query or 'a text'}"
+        case _:
+            assert_never(search.action)
+    if search.error:
+        return f"{line} (failed: {search.error.replace('_', ' ')})"
+    found = plural(len(search.sources), "result")
+    return f"{line} ({found})" if search.done and (search.sources or search.action == "search") else line
+
+
+def source_line(source: WebSource) -> str:
+    """Return a page in one line: its title and its address."""
+    return f"{source.title} · {source.url}" if source.title and source.title != source.url else source.url
+
+
+def sources_text(sources: Iterable[WebSource]) -> str:
+    """Return pages, one a line."""
+    return "\n".join(map(source_line, sources))
 
 
 def _arguments(call: ToolCallPart) -> str:

@@ -7,7 +7,7 @@ has a share of the room: where there is too little, the one that is most over it
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import zip_longest
 from typing import cast
@@ -31,12 +31,12 @@ from tenuto.compaction.data.wording import (
 from tenuto.compaction.plan.entries import Visible
 from tenuto.compaction.plan.plan import CompactionPlan
 from tenuto.compaction.summary.prompts import JOIN_LABEL
-from tenuto.compaction.summary.serialize import clip
+from tenuto.compaction.summary.serialize import clip, searched
 from tenuto.compaction.summary.summary import NAMES_LABEL, add_identifiers, exact_names, names_in, shorten
 from tenuto.compaction.summary.view import SessionData, session_blocks
 from tenuto.guard.terminal import sanitize_for_terminal
 from tenuto.protocol.message import AssistantMessage, ToolResultMessage, UserMessage
-from tenuto.protocol.part import ToolCallPart, text_of
+from tenuto.protocol.part import ToolCallPart, searches_in, text_of
 from tenuto.text.call_summary import read_arguments
 from tenuto.text.estimate import estimate_text
 from tenuto.text.patch import patched_files
@@ -321,13 +321,20 @@ def _last_calls(entries: Sequence[Visible]) -> list[str]:
     failed = {entry.call_id for entry in entries if isinstance(entry, ToolResultMessage) and entry.is_error}
     last: list[str] = []
     for entry in reversed(entries):
-        for call in reversed(entry.tool_calls) if isinstance(entry, AssistantMessage) else ():
-            said = describe_call(call)
-            if said != call.name and said not in last and call.id not in failed:
+        for said in _said_by(entry, failed) if isinstance(entry, AssistantMessage) else ():
+            if said not in last:
                 last.insert(0, said)
             if len(last) == MAX_CALLS:
                 return last
     return last
+
+
+def _said_by(answer: AssistantMessage, failed: Collection[str]) -> Iterator[str]:
+    """Yield what an answer called that did not fail, the newest first; a web search brings its pages along."""
+    calls = (call for call in reversed(answer.tool_calls) if call.id not in failed)
+    yield from (said for call in calls if (said := describe_call(call)) != call.name)
+    searches = reversed(searches_in(answer.parts))
+    yield from (_set_in(shorten(f"[Searched]: {searched(search)}", _TEXT)) for search in searches)
 
 
 def list_items(lines: Sequence[str]) -> list[str]:

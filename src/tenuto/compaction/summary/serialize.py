@@ -24,7 +24,7 @@ from tenuto.protocol.message import (
     ToolResultMessage,
     UserMessage,
 )
-from tenuto.protocol.part import ContentPart, TextPart, ThinkingPart
+from tenuto.protocol.part import ContentPart, TextPart, ThinkingPart, WebSearch, searches_in
 from tenuto.session.view.projection import show_entry
 from tenuto.text.call_summary import read_arguments
 from tenuto.text.estimate import estimate_text
@@ -146,12 +146,25 @@ def _serialize_assistant(message: AssistantMessage, bounds: Bounds) -> str:
     thinking = "\n".join(part.text for part in message.parts if isinstance(part, ThinkingPart) and part.text)
     text = "\n".join(part.text for part in message.parts if isinstance(part, TextPart) and part.text)
     calls = "; ".join(f"{call.name}({_arguments(call.arguments, bounds)})" for call in message.tool_calls)
+    searches = "\n".join(_searched(search, bounds) for search in searches_in(message.parts))
     sections = (
+        _labelled("Searched", searches),
         _labelled("Assistant thinking", _clip_head(thinking, bounds.thinking)),
         _labelled("Assistant", _clip_middle(text, bounds.text)),
         _labelled("Assistant tool calls", calls),
     )
     return SEPARATOR.join(section for section in sections if section)
+
+
+def searched(search: WebSearch) -> str:
+    """Return a web search as it stands in a transcript: what was looked for, and the pages that were found."""
+    pages = ", ".join(f"{source.title} <{source.url}>" if source.title else source.url for source in search.sources)
+    found = f"failed: {search.error}" if search.error else pages or "nothing that is named"
+    return f"{search.query or '(query not known)'} → {found}"
+
+
+def _searched(search: WebSearch, bounds: Bounds) -> str:
+    return _clip_middle(" ".join(searched(search).split()), bounds.result_head)
 
 
 def _arguments(arguments: str, bounds: Bounds) -> str:

@@ -49,12 +49,14 @@ from tenuto.protocol.event import (
     AssistantWithdrawnEvent,
     RetryEvent,
     ToolCallDeltaEvent,
+    WebSearchEvent,
 )
 from tenuto.protocol.message import AssistantMessage, DeveloperMessage
 from tenuto.protocol.model import (
     Finished,
     ModelError,
     ModelRequest,
+    SearchDelta,
     StreamPart,
     TextDelta,
     ThinkingDelta,
@@ -298,6 +300,8 @@ class ModelCall:
                     asyncio.get_running_loop().run_in_executor(None, live.tools.warm_up)
                 plans = self._reader.begun if self._reader is not None else 0
                 self._show_call(plans + part.index, part.name, len(part.fragment))
+            case SearchDelta(search=search):
+                live.bus.publish(WebSearchEvent(session_id=live.id, submission_id=self._submission_id, search=search))
             case Finished():
                 pass
 

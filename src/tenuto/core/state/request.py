@@ -10,7 +10,15 @@ from tenuto.compaction.measure.meter import ContextSize
 from tenuto.core.state.live import LiveSession, SessionServices
 from tenuto.protocol.entry import Level
 from tenuto.protocol.message import Message, NoticeEntry
-from tenuto.protocol.model import ModelRequest, RemoteCompactor, RemoteWay, ServerContext, ServerEdit
+from tenuto.protocol.model import (
+    WEB_SEARCH,
+    ModelRequest,
+    RemoteCompactor,
+    RemoteWay,
+    ServerContext,
+    ServerEdit,
+    WebSearchUse,
+)
 from tenuto.session.view.tree import newest_of_kind
 
 MIN_CLEAR_OVER = 50_000
@@ -74,8 +82,38 @@ def tell_ignored(live: LiveSession, field: str) -> None:
     _tell_once(live, IGNORED_KIND, text, "warning")
 
 
+def web_search_use(live: LiveSession) -> WebSearchUse:
+    """Return whether the next request has the provider's web search. In mode plan it is off: it leaves the machine."""
+    if not live.models.has_web_search(live.facts.id) or is_search_refused(live):
+        return ""
+    return "off" if live.mode == "plan" else "on"
+
+
+def is_search_refused(live: LiveSession) -> bool:
+    """Say whether the server has refused the web search in this process."""
+    return f"{DROPPED_KIND}.{WEB_SEARCH}" in live.notified
+
+
+WEB_SEARCH_WORDS: dict[WebSearchUse, str] = {
+    "": "",
+    "on": "on: the provider's own tool; nobody is asked before a search",
+    "off": "off in mode plan",
+}
+
+
+def describe_web_search(live: LiveSession) -> str:
+    """Return what a user has to know of the provider's web search; empty where there is none."""
+    if live.models.has_web_search(live.facts.id) and is_search_refused(live):
+        return f"refused by {live.facts.provider}"
+    return WEB_SEARCH_WORDS[web_search_use(live)]
+
+
 def tell_dropped(live: LiveSession, field: str) -> None:
     """Tell the user, once a session, that a field of the request is left out because the server refused it."""
+    if field == WEB_SEARCH:
+        text = f"{live.facts.provider} does not offer its web search here; requests leave it out from now on."
+        _tell_once(live, f"{DROPPED_KIND}.{field}", text, "info")
+        return
     text = f"{live.facts.provider} does not take the field {field}; requests leave it out from now on."
     _tell_once(live, f"{DROPPED_KIND}.{field}", text, "info")
 
@@ -117,4 +155,5 @@ def build_request(
         effort=live.effort,
         cache_key=live.id,
         server=server_context(live),
+        web_search=web_search_use(live),
     )

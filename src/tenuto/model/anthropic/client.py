@@ -26,16 +26,24 @@ from tenuto.model.anthropic.encoder import (
     join_messages,
 )
 from tenuto.model.anthropic.stream import AnthropicDecoder
+from tenuto.model.anthropic.web_search import REFUSAL, is_paused_search, open_queries
 from tenuto.model.efforts import thinking_budget
 from tenuto.model.endpoint import Endpoint
 from tenuto.model.http.transport import Transport
 from tenuto.model.model_list import facts_from_list
 from tenuto.model.wire.client import Call, Field, Negotiation, WireClient, join_array, join_object, last_part
 from tenuto.model.wire.conversation import Encoded, LoadBlob, Run, taken_ids
-from tenuto.protocol.model import UNNAMED_OUTPUT, CompactedItems, ModelError, ModelFacts, ModelRequest, StreamPart
+from tenuto.protocol.model import (
+    UNNAMED_OUTPUT,
+    WEB_SEARCH,
+    CompactedItems,
+    ModelError,
+    ModelFacts,
+    ModelRequest,
+    StreamPart,
+)
 
 VERSION = "2026-10-21"
-OFFICIAL_HOST = "api.anthropic.com"
 MAX_MARKS = 4
 MAX_PAGES = 10
 WAYS = frozenset({"request"})
@@ -43,6 +51,7 @@ OPTIONAL = {
     "thinking": "thinking|adaptive",
     "output_config": "output_config|effort",
     MANAGEMENT: f"{MANAGEMENT}|{CLEAR_TOOL_USES}|{EDITING_BETA}",
+    WEB_SEARCH: REFUSAL,
 }
 """Fields that gateways and older models do not know, and how their refusals name them."""
 
@@ -52,18 +61,21 @@ class AnthropicClient:
 
     def __init__(self, endpoint: Endpoint, load_blob: LoadBlob, transport: Transport | None = None) -> None:
         self._endpoint = endpoint
-        self._wire = WireClient(endpoint, load_blob, AnthropicEncoder(endpoint.provider), OPTIONAL, transport)
+        encoder = AnthropicEncoder(endpoint.provider, is_vendors_own=endpoint.is_vendors_own)
+        self._wire = WireClient(endpoint, load_blob, encoder, OPTIONAL, transport)
         self._compaction = Negotiation({COMPACTION: f"{COMPACTION}|{COMPACTION_BETA}"})
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[StreamPart]:
         """Yield the parts of one answer, `Finished` last. Raises `ModelError`."""
-        encoded = self._wire.cache.encode(request)
         url = self._endpoint.url("/v1/messages")
-        # A view that ends with an answer is sent with a line after it that no later request has.
-        prefix = "" if encoded.runs and encoded.runs[-1][0] else encoded.prefix
 
         def prepare() -> Call:
-            decoder = AnthropicDecoder(self._endpoint.provider, taken_ids(request.messages))
+            encoded = self._wire.encode(request)
+            queries = open_queries(request.messages)
+            decoder = AnthropicDecoder(self._endpoint.provider, taken_ids(request.messages), queries)
+            runs = encoded.runs if is_paused_search(request.messages) else ask_on(encoded.runs)
+            # A view that ends with an answer is sent with a line after it that no later request has.
+            prefix = encoded.prefix if len(runs) == len(encoded.runs) else ""
             wanted = editing_field(request.server)
             ignored = self._wire.negotiation.ignored(MANAGEMENT, wanted)
             editing = b"" if ignored else wanted
@@ -73,7 +85,7 @@ class AnthropicClient:
                 (MANAGEMENT, editing),
             ]
             headers = self._headers(request, EDITING_BETA if editing else "")
-            body = self._body(request, encoded, head, ask_on(encoded.runs))
+            body = self._body(request, encoded, head, runs)
             return Call(url, headers, body, decoder, prefix, ignored)
 
         return self._wire.call(request, prepare)
@@ -88,7 +100,7 @@ class AnthropicClient:
 
         That a server does not have this beta is remembered.
         """
-        encoded = self._wire.cache.encode(request)
+        encoded = self._wire.encode(request)
         head: list[Field] = [
             ("max_tokens", b"%d" % (request.max_output_tokens or UNNAMED_OUTPUT)),
             ("stream", b"true"),
@@ -125,7 +137,7 @@ class AnthropicClient:
 
     async def count(self, request: ModelRequest) -> int | None:
         """Return the provider's count of the request's tokens. Raises `ModelError`."""
-        encoded = self._wire.cache.encode(request)
+        encoded = self._wire.encode(request)
         body = self._body(request, encoded, [], ask_on(encoded.runs))
         url = self._endpoint.url("/v1/messages/count_tokens")
         found = await self._wire.post_json(url, self._headers(request), body)
@@ -143,7 +155,7 @@ class AnthropicClient:
         headers = {"content-type": "application/json", "anthropic-version": VERSION}
         if endpoint.key:
             headers["authorization"] = f"Bearer {endpoint.key}"
-            if endpoint.host != OFFICIAL_HOST and not endpoint.bearer_only:
+            if not endpoint.is_vendors_own and not endpoint.bearer_only:
                 headers["x-api-key"] = endpoint.key
         headers.update(endpoint.headers)
         carries = request is not None and begins_with_block(request.messages, endpoint.provider)

@@ -9,11 +9,20 @@ from typing import Any
 import msgspec
 
 from tenuto.model import json_access
+from tenuto.model.anthropic.web_search import search_tool
 from tenuto.model.json_access import as_count, as_dict, as_list, as_text
 from tenuto.model.wire.conversation import EMPTY_TEXT, Gap, ImageSource, arguments_object, wire_call_id, wire_name
 from tenuto.protocol.message import AssistantMessage, Message, ToolResultMessage, UserMessage
-from tenuto.protocol.model import CompactedItems, ModelError, ModelRequest, ServerContext, ServerEdit, ToolSchema
-from tenuto.protocol.part import ContentPart, ImagePart, OpaquePart, TextPart, ThinkingPart, ToolCallPart
+from tenuto.protocol.model import (
+    CompactedItems,
+    ModelError,
+    ModelRequest,
+    ServerContext,
+    ServerEdit,
+    ToolSchema,
+    WebSearchUse,
+)
+from tenuto.protocol.part import NO_BLOCK, ContentPart, ImagePart, OpaquePart, TextPart, ThinkingPart, ToolCallPart
 
 COMPACTION = "compaction"
 MANAGEMENT = "context_management"
@@ -132,8 +141,9 @@ LAST_LINE = b'{"type":"text","text":"(Go on.)"}'
 class AnthropicEncoder:
     """Content blocks of one provider; opaque blocks of others are left out."""
 
-    def __init__(self, provider: str) -> None:
+    def __init__(self, provider: str, *, is_vendors_own: bool = False) -> None:
         self._provider = provider
+        self._is_vendors_own = is_vendors_own
 
     def encode_tools(self, tools: Sequence[ToolSchema]) -> bytes:
         """Return the tools as a JSON array; empty bytes when there are none."""
@@ -141,6 +151,10 @@ class AnthropicEncoder:
             {"name": tool.name, "description": tool.description, "input_schema": tool.parameters} for tool in tools
         ]
         return json_access.encode(items) if items else b""
+
+    def encode_search(self, use: WebSearchUse) -> bytes:
+        """Return the provider's web search as an item of the tools. Off is left out: nothing else switches it off."""
+        return search_tool(is_vendors_own=self._is_vendors_own) if use == "on" else b""
 
     def encode_head(self, texts: Sequence[str]) -> list[bytes]:
         """Return a system block for each text."""
@@ -167,7 +181,9 @@ class AnthropicEncoder:
         for part in message.parts:
             match part:
                 case TextPart():
-                    if part.text.strip():
+                    if part.block is not NO_BLOCK and part.provider == self._provider and bytes(part.block):
+                        blocks.append(bytes(part.block))
+                    elif part.text.strip():
                         blocks.append(text_block(part.text))
                 case ThinkingPart():
                     if thinking and part.provider == self._provider and bytes(part.block):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,12 +10,13 @@ import msgspec
 
 from tenuto.model import json_access
 from tenuto.model.anthropic.encoder import COMPACTION, applied_edit, compacted_items
+from tenuto.model.anthropic.web_search import CALL, RESULT, drop_unanswered, read_call, read_result, text_part
 from tenuto.model.json_access import as_count, as_dict, as_list, as_text
 from tenuto.model.wire.conversation import CallDraft, finish_call
 from tenuto.model.wire.stream import Answer, ServerEvent, UnreadableEventError, tokens_at_cut
 from tenuto.protocol.message import StopReason
-from tenuto.protocol.model import ModelError, StreamPart, TextDelta, ThinkingDelta, ToolCallDelta
-from tenuto.protocol.part import AssistantPart, OpaquePart, TextPart, ThinkingPart
+from tenuto.protocol.model import ModelError, SearchDelta, StreamPart, TextDelta, ThinkingDelta, ToolCallDelta
+from tenuto.protocol.part import AssistantPart, OpaquePart, ThinkingPart, WebSearch
 from tenuto.protocol.usage import Usage
 
 STOP_REASONS: dict[str, StopReason] = {
@@ -26,6 +28,7 @@ STOP_REASONS: dict[str, StopReason] = {
     "refusal": "refusal",
     "model_context_window_exceeded": "window_exceeded",
 }
+NO_QUERIES: Mapping[str, str] = {}
 _DELTA_FIELDS = {"text_delta": "text", "thinking_delta": "thinking", "compaction_delta": "content"}
 
 
@@ -50,11 +53,16 @@ class Block:
 
 
 class AnthropicDecoder:
-    """Collects one answer. `taken` are the call ids that the conversation already has."""
+    """Collects one answer. `taken` are the call ids that the conversation already has.
 
-    def __init__(self, provider: str, taken: set[str]) -> None:
+    `queries` are the web searches, by id, that the answer before began and that this one brings the results of.
+    """
+
+    def __init__(self, provider: str, taken: set[str], queries: Mapping[str, str] = NO_QUERIES) -> None:
         self._provider = provider
         self._taken = taken
+        self._earlier = queries
+        self._queries: dict[str, str] = {}
         self._id = ""
         self._blocks: dict[int, Block] = {}
         self._calls = 0
@@ -83,6 +91,8 @@ class AnthropicDecoder:
                 return self._take_delta(data)
             case "content_block_start":
                 return self._start_block(data)
+            case "content_block_stop":
+                return self._end_block(data)
             case "message_start":
                 message = as_dict(data.get("message"))
                 self._id = as_text(message.get("id"))
@@ -119,7 +129,7 @@ class AnthropicDecoder:
             if part is not None:
                 parts.append(part)
         return Answer(
-            tuple(parts),
+            drop_unanswered(parts, stop_reason),
             stop_reason,
             usage,
             self._id,
@@ -139,8 +149,28 @@ class AnthropicDecoder:
                 return [TextDelta(as_text(fields["text"]))]
             case "thinking" if fields.get("thinking"):
                 return [ThinkingDelta(as_text(fields["thinking"]))]
+            case "web_search_tool_result":
+                return [SearchDelta(self._result(fields))]
             case _:
                 return []
+
+    def _end_block(self, data: dict[str, Any]) -> list[StreamPart]:
+        """A search begins when its whole query is there."""
+        block = self._blocks.get(as_count(data.get("index")))
+        if block is None or block.fields.get("type") != CALL:
+            return []
+        search = read_call(block.close())
+        if search is None:
+            return []
+        self._queries[search.id] = search.query
+        return [SearchDelta(search)]
+
+    def _result(self, fields: dict[str, Any]) -> WebSearch:
+        search_id = as_text(fields.get("tool_use_id"))
+        query = self._queries.get(search_id)
+        if query is not None:
+            return read_result(fields, query, carried=False)
+        return read_result(fields, self._earlier.get(search_id, ""), carried=True)
 
     def _take_delta(self, data: dict[str, Any]) -> list[StreamPart]:
         block = self._blocks.get(as_count(data.get("index")))
@@ -161,7 +191,9 @@ class AnthropicDecoder:
             if kind == "text_delta":
                 return [TextDelta(text)]
             return [ThinkingDelta(text)] if kind == "thinking_delta" else []
-        if kind != "citations_delta":
+        if kind == "citations_delta":
+            block.fields["citations"] = [*as_list(block.fields.get("citations")), as_dict(delta.get("citation"))]
+        else:
             # A signature, and whatever comes later, is whole: the newest stands.
             block.fields.update({key: value for key, value in delta.items() if key != "type"})
         return []
@@ -175,8 +207,7 @@ class AnthropicDecoder:
         fields = block.close()
         match fields.get("type"):
             case "text":
-                text = as_text(fields.get("text"))
-                return TextPart(text=text) if text else None
+                return text_part(fields, self._provider)
             case "thinking" | "redacted_thinking":
                 raw = msgspec.Raw(json_access.encode(fields))
                 return ThinkingPart(text=as_text(fields.get("thinking")), provider=self._provider, block=raw)
@@ -186,8 +217,10 @@ class AnthropicDecoder:
                     written = json_access.encode(block.fields["input"]).decode()
                 draft = CallDraft(as_text(fields.get("id")), as_text(fields.get("name")), [written])
                 return finish_call(draft, self._taken, cut_at=cut_at)
-            case _:
-                return OpaquePart(provider=self._provider, block=msgspec.Raw(json_access.encode(fields)))
+            case kind:
+                search = read_call(fields) if kind == CALL else self._result(fields) if kind == RESULT else None
+                raw = msgspec.Raw(json_access.encode(fields))
+                return OpaquePart(provider=self._provider, block=raw, search=search)
 
     def _normal_usage(self) -> Usage | None:
         """Return the usage; what the server's own compaction cost is named apart from the totals and belongs to it."""
@@ -210,4 +243,5 @@ def _normal(usage: dict[str, Any]) -> Usage:
         cache_write=as_count(usage.get("cache_creation_input_tokens")),
         output=output,
         reasoning=min(thinking, output),
+        searches=as_count(as_dict(usage.get("server_tool_use")).get("web_search_requests")),
     )

@@ -13,7 +13,7 @@ import msgspec
 from tenuto.model import json_access
 from tenuto.model.wire.conversation import EMPTY_TEXT, Gap, ImageSource, arguments_object, wire_name
 from tenuto.protocol.message import AssistantMessage, ToolResultMessage
-from tenuto.protocol.model import ToolSchema
+from tenuto.protocol.model import ToolSchema, WebSearchUse
 from tenuto.protocol.part import ContentPart, ImagePart, TextPart, ThinkingPart, ToolCallPart, text_of
 
 _MISTRAL_ID = re.compile(r"[A-Za-z0-9]{9}")
@@ -48,6 +48,11 @@ class ChatEncoder:
             {"name": tool.name, "description": tool.description, "parameters": tool.parameters} for tool in tools
         ]
         return json_access.encode([{"type": "function", "function": item} for item in functions]) if tools else b""
+
+    def encode_search(self, use: WebSearchUse) -> bytes:
+        """Return nothing: the protocol documents no web search as a tool."""
+        del use
+        return b""
 
     def encode_head(self, texts: Sequence[str]) -> list[bytes]:
         """Return the system message."""

@@ -23,12 +23,14 @@ from tenuto.model.openai.responses_encoder import (
     the_one,
 )
 from tenuto.model.openai.responses_stream import ResponsesDecoder, normal_usage
+from tenuto.model.openai.web_search import ALLOWED_REFUSAL, REFUSAL, SOURCES, TOOL, allow_others
 from tenuto.model.wire.client import Call, Field, Negotiation, WireClient, join_array, join_object, last_part
 from tenuto.model.wire.conversation import ConversationCache, Encoded, LoadBlob, taken_ids
 from tenuto.model.wire.stream import priced
-from tenuto.protocol.model import CompactedItems, ModelError, ModelFacts, ModelRequest, StreamPart
+from tenuto.protocol.model import WEB_SEARCH, CompactedItems, ModelError, ModelFacts, ModelRequest, StreamPart
 
 MIN_OUTPUT_TOKENS = 16
+TOOL_CHOICE = "tool_choice"
 OPENAI, OPENAI_HOSTS = "openai", ("openai.com", "openai.azure.com")
 WAYS = frozenset({"request", "endpoint"})
 FREEFORM_TOOLS = "custom tools"
@@ -43,6 +45,8 @@ OPTIONAL = {
     "prompt_cache_key": "prompt_cache_key",
     "max_output_tokens": "max_output_tokens",
     MANAGEMENT: f"{MANAGEMENT}|compact_threshold",
+    WEB_SEARCH: REFUSAL,
+    TOOL_CHOICE: ALLOWED_REFUSAL,
     FREEFORM_TOOLS: FREEFORM_REFUSAL,
 }
 """Fields that some models and servers do not know, and how their refusals name them."""
@@ -146,7 +150,8 @@ class ResponsesClient:
             "prompt_cache_key": json_access.encode(request.cache_key) if request.cache_key else b"",
             "max_output_tokens": b"" if output is None else b"%d" % max(MIN_OUTPUT_TOKENS, output),
             "reasoning": self._reasoning(request),
-            "include": b'["reasoning.encrypted_content"]' if request.model.thinking else b"",
+            "include": self._include(request, encoded),
+            TOOL_CHOICE: allow_others(encoded.tools) if request.web_search == "off" and _searches(encoded) else b"",
             MANAGEMENT: b"" if further else context_management(request.server),
         }
         allowed: list[Field] = [(name, value) for name, value in options.items() if self._wire.negotiation.allows(name)]
@@ -154,9 +159,18 @@ class ResponsesClient:
         return join_object([model, ("stream", b"true"), ("store", b"false"), *allowed, *conversation])
 
     def _encode(self, request: ModelRequest) -> Encoded:
-        """Return the conversation; tools that take one text are functions where the server has refused them."""
-        cache = self._wire.cache if self._wire.negotiation.allows(FREEFORM_TOOLS) else self._plain
-        return cache.encode(request)
+        """Return the conversation without what the server has refused: tools that take one text are functions then, and
+        there is no web search where it cannot be switched off.
+        """
+        if request.web_search == "off" and not self._wire.negotiation.allows(TOOL_CHOICE):
+            request = msgspec.structs.replace(request, web_search="")
+        return self._wire.encode(request, None if self._wire.negotiation.allows(FREEFORM_TOOLS) else self._plain)
+
+    def _include(self, request: ModelRequest, encoded: Encoded) -> bytes:
+        """Return what an answer is to hold beyond the usual; empty bytes for nothing."""
+        wanted = ["reasoning.encrypted_content"] if request.model.thinking else []
+        wanted += [SOURCES] if _searches(encoded) else []
+        return json_access.encode(wanted) if wanted else b""
 
     def _reasoning(self, request: ModelRequest) -> bytes:
         """Return the `reasoning` field for a model that reasons, or that the user asks to; else empty bytes."""
@@ -176,3 +190,7 @@ class ResponsesClient:
             ("tools", encoded.tools),
             ("input", join_array([*summaries, *encoded.bodies, *further])),
         ]
+
+
+def _searches(encoded: Encoded) -> bool:
+    return encoded.tools.endswith(b",%s]" % TOOL)

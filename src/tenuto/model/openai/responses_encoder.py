@@ -10,6 +10,7 @@ import msgspec
 from tenuto.model import json_access
 from tenuto.model.json_access import as_dict, as_list
 from tenuto.model.openai.chat_encoder import data_url
+from tenuto.model.openai.web_search import TOOL
 from tenuto.model.wire.conversation import (
     EMPTY_TEXT,
     Gap,
@@ -20,7 +21,7 @@ from tenuto.model.wire.conversation import (
     wire_name,
 )
 from tenuto.protocol.message import AssistantMessage, ToolResultMessage, UserMessage
-from tenuto.protocol.model import CompactedItems, ModelError, ServerContext, ToolSchema
+from tenuto.protocol.model import CompactedItems, ModelError, ServerContext, ToolSchema, WebSearchUse
 from tenuto.protocol.part import ContentPart, OpaquePart, TextPart, ThinkingPart, ToolCallPart
 
 MAX_CALL_ID = 64
@@ -41,6 +42,10 @@ class ResponsesEncoder:
         """Return the tools as a JSON array; empty bytes when there are none."""
         items = [_freeform_tool(tool) if tool.grammar and self._freeform else _function(tool) for tool in tools]
         return json_access.encode(items) if items else b""
+
+    def encode_search(self, use: WebSearchUse) -> bytes:
+        """Return the provider's web search as an item of the tools, also where it is off: `tool_choice` says that."""
+        return TOOL if use else b""
 
     def encode_head(self, texts: Sequence[str]) -> list[bytes]:
         """Return the system prompt as a JSON text (it goes into `instructions`), then a developer item a text."""
@@ -74,6 +79,8 @@ class ResponsesEncoder:
                 if thinking and part.provider == self._provider and bytes(part.block):
                     held.append(bytes(part.block))
                 continue
+            if isinstance(part, OpaquePart) and part.search is not None and not thinking:
+                continue  # a search has an id, and must follow the reasoning that it came with
             item = self._encode_part(part)
             if item:
                 items += [*held, item]

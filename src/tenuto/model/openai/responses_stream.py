@@ -10,10 +10,11 @@ import msgspec
 from tenuto.model import json_access
 from tenuto.model.json_access import as_count, as_dict, as_list, as_text
 from tenuto.model.openai.responses_encoder import COMPACTION, FREEFORM_CALL, FUNCTION_CALL, compacted_items
+from tenuto.model.openai.web_search import CALL, cited, count_searches, read_call
 from tenuto.model.wire.conversation import CallDraft, finish_call, finish_freeform
 from tenuto.model.wire.stream import Answer, ServerEvent, UnreadableEventError, tokens_at_cut
 from tenuto.protocol.message import StopReason
-from tenuto.protocol.model import StreamPart, TextDelta, ThinkingDelta, ToolCallDelta
+from tenuto.protocol.model import SearchDelta, StreamPart, TextDelta, ThinkingDelta, ToolCallDelta
 from tenuto.protocol.part import AssistantPart, OpaquePart, TextPart, ThinkingPart, ToolCallPart
 from tenuto.protocol.usage import Usage
 
@@ -75,7 +76,8 @@ class ResponsesDecoder:
             case "response.output_item.added":
                 return self._begin_item(data)
             case "response.output_item.done":
-                self._items[as_count(data.get("output_index"))] = as_dict(data.get("item"))
+                item = self._items[as_count(data.get("output_index"))] = as_dict(data.get("item"))
+                return [SearchDelta(read_call(item))] if item.get("type") == CALL else []
             case "response.completed" | "response.incomplete" | "response.done":
                 self._response = as_dict(data.get("response"))
                 self._ended = True
@@ -128,6 +130,8 @@ class ResponsesDecoder:
 
     def _begin_item(self, data: dict[str, Any]) -> list[StreamPart]:
         item = as_dict(data.get("item"))
+        if item.get("type") == CALL:
+            return [SearchDelta(read_call(item, done=False))]
         if item.get("type") not in {FUNCTION_CALL, FREEFORM_CALL}:
             return []
         index = as_count(data.get("output_index"))
@@ -151,6 +155,9 @@ class ResponsesDecoder:
                 parts.append(finish_call(_draft(item, "arguments"), self._taken, cut_at=cut_at))
             case "custom_tool_call":
                 parts.append(finish_freeform(_draft(item, "input"), self._taken, cut_at=cut_at))
+            case "web_search_call":
+                raw = msgspec.Raw(json_access.encode(item))
+                parts.append(OpaquePart(provider=self._provider, block=raw, search=read_call(item)))
             case str():
                 parts.append(OpaquePart(provider=self._provider, block=msgspec.Raw(json_access.encode(item))))
             case _:
@@ -161,7 +168,7 @@ class ResponsesDecoder:
         content = [as_dict(value) for value in as_list(item.get("content"))]
         text = "".join(as_text(part.get("text")) or as_text(part.get("refusal")) for part in content)
         if text:
-            parts.append(TextPart(text=text, phase=as_text(item.get("phase"))))
+            parts.append(TextPart(text=text, phase=as_text(item.get("phase")), sources=cited(content)))
         return any(part.get("type") == "refusal" for part in content)
 
     def _reasoning(self, item: dict[str, Any]) -> ThinkingPart:
@@ -196,4 +203,5 @@ def normal_usage(usage: dict[str, Any], parts: Sequence[AssistantPart] = ()) -> 
         output=output,
         reasoning=reasoning,
         unsent_reasoning=0 if sent_back else reasoning,
+        searches=count_searches(parts),
     )

@@ -16,9 +16,9 @@ from msgspec import Struct
 from tenuto.model import json_access
 from tenuto.model.endpoint import Endpoint
 from tenuto.model.http.transport import Body, Transport, make_transport
-from tenuto.model.wire.conversation import ConversationCache, LoadBlob, WireEncoder
+from tenuto.model.wire.conversation import ConversationCache, Encoded, LoadBlob, WireEncoder
 from tenuto.model.wire.stream import StreamDecoder, finished, read_answer
-from tenuto.protocol.model import Finished, ModelError, ModelRequest, StreamPart
+from tenuto.protocol.model import WEB_SEARCH, Finished, ModelError, ModelRequest, StreamPart
 
 _KIND = r"(?:parameters?|arguments?|fields?|propert(?:y|ies)|keys?|inputs?|options?|headers?|values?|types?)(?:\(s\))?"
 _UNKNOWN = r"(?:unsupported|unrecogni[sz]ed|unknown|unexpected|extra|additional|disallowed)"
@@ -39,6 +39,8 @@ _FORMS = (
     rf"not supported (?:\w+ ){{0,4}}?\w*:{_QUOTE}(?:FIELD)(?![\w-])",
     # 'X' does not support 'minimal': the value is refused, and nothing tells another one
     r"(?<![\w.-])(?:FIELD)(?:\.\w+)*['\"`]* (?:does not|doesn't) support",
+    # Input tag 'X' found using 'type' does not match any of the expected tags · Invalid value: 'X'
+    rf"(?:input tag|invalid value:?|tools? of type|tool types?:?){_QUOTE}(?:FIELD)(?![\w-])",
     # Your organization must be verified to generate reasoning summaries
     r"must be verified[^.]{0,60}(?:FIELD)(?![\w-])",
     # no such parameter: X
@@ -99,6 +101,9 @@ class Negotiation:
         if not error.param:
             return {field for field, words in self._optional.items() if _is_refused(words, complaint)}
         at = {field for field, words in self._optional.items() if _is_at(words, error.param)}
+        if error.param.startswith("tools"):  # which tool it is stands in the sentence, in quotes
+            said = {name for name, words in self._optional.items() if re.search(rf"['\"`](?:{words})['\"`]", complaint)}
+            at = said or at
         return at if _SAYS_NO.search(complaint) else set()
 
 
@@ -150,6 +155,15 @@ class WireClient:
         self.cache = ConversationCache(encoder, load_blob)
         self.negotiation = Negotiation(optional, alternatives)
 
+    def encode(self, request: ModelRequest, cache: ConversationCache | None = None) -> Encoded:
+        """Return the request's conversation, without the provider's web search where it was refused.
+
+        `cache`: of another encoder than the client's own.
+        """
+        if request.web_search and not self.negotiation.allows(WEB_SEARCH):
+            request = msgspec.structs.replace(request, web_search="")
+        return (cache or self.cache).encode(request)
+
     async def call(self, request: ModelRequest, prepare: Callable[[], Call]) -> AsyncGenerator[StreamPart]:
         """Make a call: yield its deltas, then `Finished`. Raises `ModelError`.
 
@@ -179,7 +193,8 @@ class WireClient:
         async with aclosing(chunks), aclosing(read_answer(chunks, call.decoder, self.endpoint.base_url)) as parts:
             async for part in parts:
                 yield part
-        end = finished(call.decoder.finish(), request.model, call.prefix, call.ignored)
+        price = self.endpoint.search_price
+        end = finished(call.decoder.finish(), request.model, call.prefix, call.ignored, search_price=price)
         yield msgspec.structs.replace(end, dropped=self.negotiation.dropped)
 
     def check_size(self, body: bytes) -> None:

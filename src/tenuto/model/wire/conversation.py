@@ -24,7 +24,7 @@ from tenuto.protocol.message import (
     ToolResultMessage,
     UserMessage,
 )
-from tenuto.protocol.model import ModelRequest, ToolSchema
+from tenuto.protocol.model import ModelRequest, ToolSchema, WebSearchUse
 from tenuto.protocol.part import ImagePart, ToolCallPart
 from tenuto.text.patch import is_whole
 
@@ -249,6 +249,10 @@ class WireEncoder(Protocol):
         """Return the tools as a JSON array; empty bytes when there are none."""
         ...
 
+    def encode_search(self, use: WebSearchUse) -> bytes:
+        """Return the provider's own web search as an item of the tools, empty bytes where it is not among them."""
+        ...
+
     def encode_head(self, texts: Sequence[str]) -> list[bytes]:
         """Return the head's items."""
         ...
@@ -326,6 +330,7 @@ class Conversation:
         self._messages: tuple[Message, ...] = ()
         self._segments: list[Segment] = []
         self._tools: tuple[ToolSchema, ...] = ()
+        self._web_search: WebSearchUse = ""
         self._tools_body = b""
         self._head_texts: tuple[str, ...] | None = None
         self._head: list[bytes] = []
@@ -355,11 +360,14 @@ class Conversation:
 
     def _set_head(self, request: ModelRequest) -> None:
         """Encode tools and system texts again only when they changed; then nothing after them holds."""
-        if request.tools is not self._tools:
-            if request.tools != self._tools:
-                self._tools_body = self._encoder.encode_tools(request.tools)
+        if request.tools is not self._tools or request.web_search != self._web_search:
+            body = self._encoder.encode_tools(request.tools)
+            if body:
+                body = add_item(body, self._encoder.encode_search(request.web_search))
+            if body != self._tools_body:
+                self._tools_body = body
                 self._head_texts = None
-            self._tools = request.tools
+            self._tools, self._web_search = request.tools, request.web_search
         texts = head_of(request.messages)
         if texts != self._head_texts:
             self._head_texts = texts
@@ -413,6 +421,11 @@ class Conversation:
             answers=answers,
             floor=floor,
         )
+
+
+def add_item(array: bytes, item: bytes) -> bytes:
+    """Return an encoded JSON array that is not empty with one item more; an empty item adds nothing."""
+    return b"%s,%s]" % (array[:-1], item) if item else array
 
 
 def common_length(before: Sequence[Message], now: Sequence[Message]) -> int:

@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import suppress
 from typing import NamedTuple, Protocol
 
+import msgspec
 from msgspec import Struct
 
 from tenuto.model.json_access import MAX_QUOTED, clean_text
@@ -317,7 +318,9 @@ def merge_deltas(parts: list[StreamPart]) -> list[StreamPart]:
     return merged
 
 
-def finished(answer: Answer, facts: ModelFacts, prefix: str, ignored: str = "") -> Finished:
+def finished(
+    answer: Answer, facts: ModelFacts, prefix: str, ignored: str = "", *, search_price: float | None = None
+) -> Finished:
     """Return the end of a stream: the answer as a message with its cost, and what the server did to the context.
 
     Raises `ModelError` of kind overflow for an answer that is none: cut off at its first token because the input
@@ -341,17 +344,17 @@ def finished(answer: Answer, facts: ModelFacts, prefix: str, ignored: str = "") 
         parts=parts,
         model=facts.id,
         stop_reason=answer.stop_reason,
-        usage=None if usage is None else priced(usage, facts),
+        usage=None if usage is None else priced(usage, facts, search_price),
         prefix=prefix,
         response_id=answer.response_id,
     )
     return Finished(message, answer.edit, answer.compacted, ignored)
 
 
-def priced(usage: Usage, facts: ModelFacts) -> Usage:
+def priced(usage: Usage, facts: ModelFacts, search_price: float | None = None) -> Usage:
     """Return the usage with its cost in US dollars where prices are known.
 
-    A cache price that nobody names counts as the price of plain input.
+    A cache price that nobody names counts as the price of plain input. `search_price` is that of one web search.
     """
     if facts.input_price is None or facts.output_price is None:
         return usage
@@ -363,12 +366,5 @@ def priced(usage: Usage, facts: ModelFacts) -> Usage:
         + usage.cache_write * write
         + usage.output * facts.output_price
     ) / 1_000_000
-    return Usage(
-        input=usage.input,
-        cache_read=usage.cache_read,
-        cache_write=usage.cache_write,
-        output=usage.output,
-        reasoning=usage.reasoning,
-        unsent_reasoning=usage.unsent_reasoning,
-        cost=cost,
-    )
+    searched = usage.searches * (search_price or 0.0)
+    return msgspec.structs.replace(usage, cost=cost + searched, search_cost=searched)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from html import escape
 from pathlib import Path
@@ -37,8 +37,19 @@ from tenuto.protocol.message import (
     ToolResultMessage,
     UserMessage,
 )
-from tenuto.protocol.part import ContentPart, ImagePart, OpaquePart, TextPart, ThinkingPart, ToolCallPart, text_of
-from tenuto.session.describe import Place, is_shown, kind_of, line_of
+from tenuto.protocol.part import (
+    ContentPart,
+    ImagePart,
+    OpaquePart,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    WebSearch,
+    WebSource,
+    cited_in,
+    text_of,
+)
+from tenuto.session.describe import Place, is_shown, kind_of, line_of, search_line, source_line
 from tenuto.session.diff_rows import DIFF_SIGNS, DiffRow, parse_diff
 from tenuto.session.exporters.markdown import (
     MAX_BRACKETS,
@@ -392,11 +403,15 @@ class _Blocks:
                     body.append(fold(line(head), preformatted(part.text, "plain")))
                 case ToolCallPart():
                     body.append(self._call(next(calls)))
+                case OpaquePart(search=search) if search is not None:
+                    body += [_search(search)] if search.done else []
                 case OpaquePart():
                     size = format_bytes(len(bytes(part.block)))
                     body.append(_note(f"[a block of {part.provider} that only it can read, {size}]"))
                 case _:
                     continue
+        if cited := cited_in(message.parts):
+            body.append(element("div", _note("Sources"), _pages(cited), class_="sources"))
         facts = " · ".join(answer_facts(message))
         foot = element("footer", line(facts)) if facts else EMPTY
         return self.block("assistant", kind_of(message).who, message, *body, foot)
@@ -465,6 +480,24 @@ class _Blocks:
         # Not through `opening`: the address is ours, and cleaning megabytes of base64 would take its time.
         address = f"data:{part.media_type};base64,{b64encode(data).decode('ascii')}"
         return Markup(f'{opening("img", alt=name, title=name)[:-1]} src="{address}">')
+
+
+def _search(search: WebSearch) -> Markup:
+    """Return a web search as a folded block of the pages that it found."""
+    head = line(search_line(search))
+    return fold(head, _pages(search.sources)) if search.sources else _note(search_line(search))
+
+
+def _pages(sources: Iterable[WebSource]) -> Markup:
+    """Return pages as a list; an address of the web is a link, every other one is only text."""
+    return element("ol", *(element("li", _page(source)) for source in sources))
+
+
+def _page(source: WebSource) -> Markup:
+    words = line(source.title or source.url)
+    if not source.url.startswith(("https://", "http://")):
+        return line(source_line(source))
+    return element("a", words, href=source.url, title=source.url, rel="noopener noreferrer nofollow")
 
 
 def _note(words: str) -> Markup:

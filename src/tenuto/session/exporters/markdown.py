@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from html import escape
 from typing import TYPE_CHECKING
@@ -27,9 +27,19 @@ from tenuto.protocol.message import (
     ToolResultMessage,
     UserMessage,
 )
-from tenuto.protocol.part import ContentPart, ImagePart, TextPart, ThinkingPart, ToolCallPart, text_of
+from tenuto.protocol.part import (
+    ContentPart,
+    ImagePart,
+    OpaquePart,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    WebSource,
+    cited_in,
+    text_of,
+)
 from tenuto.protocol.usage import Usage
-from tenuto.session.describe import compaction_sizes, kind_of, line_of
+from tenuto.session.describe import compaction_sizes, kind_of, line_of, search_line, source_line
 from tenuto.session.exporters.source import (
     Answer,
     Call,
@@ -61,6 +71,7 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 
+_ADDRESS = re.compile(r"https?://[\w.~:/?#@!$&'*+,;=%-]{1,2000}", re.ASCII)
 LONG_LINES = 30
 LONG_CHARACTERS = 3_000
 """An output above either is folded where not everything is."""
@@ -488,13 +499,30 @@ def _answer(answer: Answer) -> Iterator[str]:
                 yield embed(part.text)
             case ThinkingPart() if part.text.strip():
                 yield _folded("Thinking", quote(part.text))
+            case OpaquePart(search=search) if search is not None and search.done:
+                yield f"*{plain(search_line(search))}*"
+                if search.sources:
+                    yield _folded(plural(len(search.sources), "result"), _pages(search.sources))
             case ToolCallPart():
                 yield from _call(next(calls))
             case _:
                 continue
+    if cited := cited_in(answer.message.parts):
+        yield f"Sources:\n\n{_pages(cited)}"
     facts = answer_facts(answer.message)
     if facts:
         yield f"*{plain(' · '.join(facts))}*"
+
+
+def _pages(sources: Sequence[WebSource]) -> str:
+    return "\n".join(f"{number}. {_page(source)}" for number, source in enumerate(sources, 1))
+
+
+def _page(source: WebSource) -> str:
+    """Return a page as a link, if its address is one of the web and could not be read as anything else."""
+    if not _ADDRESS.fullmatch(source.url):
+        return plain(source_line(source))
+    return f"{plain(source.title)} · <{source.url}>" if source.title else f"<{source.url}>"
 
 
 def _call(call: Call) -> Iterator[str]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from tenuto.protocol.message import AssistantMessage, Message, ToolResultMessage
-from tenuto.protocol.part import TextPart, ToolCallPart
+from tenuto.protocol.part import TextPart, ToolCallPart, open_searches, searches_in, without_searches
 from tenuto.text.figures import plural
 
 INTERRUPTED_TEXT = "interrupted; may have taken effect; check"
@@ -71,13 +73,15 @@ class PairedMessages:
 
     Results belong to the answer before them and to no earlier one, because some providers number the calls of every
     answer alike. Without a call, or a second time, a result is left out; a call without result shows fixed text.
-    Whatever else stands between a call and its results comes after them (R-049).
+    Whatever else stands between a call and its results comes after them (R-049). A provider's web search is left out
+    where what it began with, or ended with, is not beside it any more.
     """
 
     def __init__(self, memo: Memo) -> None:
         self.messages: list[Message] = []
         self._memo = memo
         self._open: dict[str, list[int]] = {}
+        self._last_answer = -1
 
     def add(self, message: Message) -> None:
         """Add a message at its place; takes constant time."""
@@ -86,13 +90,42 @@ class PairedMessages:
             if places:
                 self.messages[places.pop(0)] = message
             return
+        message = self._pair_searches(message)
         self.messages.append(message)
         if isinstance(message, AssistantMessage):
+            self._last_answer = len(self.messages) - 1
             self._open = {}
             for part in message.parts:
                 if isinstance(part, ToolCallPart):
                     self._open.setdefault(part.id, []).append(len(self.messages))
                     self.messages.append(self._stand_in(part))
+
+    def _pair_searches(self, message: Message) -> Message:
+        """Return a message that comes next, and take out of the last answer the searches that nothing will end.
+
+        One goes on in the next answer. Until then results of calls may stand between, and nothing where there are none.
+        """
+        last = self.messages[self._last_answer] if self._last_answer >= 0 else None
+        begun = (
+            {search.id for search in open_searches(last.parts)} if isinstance(last, AssistantMessage) else set[str]()
+        )
+        if isinstance(message, AssistantMessage):
+            carried = {search.id for search in searches_in(message.parts) if search.carried}
+            message = self._without(message, carried - begun, last)
+            lost = begun - carried
+        else:
+            lost = begun if isinstance(last, AssistantMessage) and not last.tool_calls else set[str]()
+        if isinstance(last, AssistantMessage):
+            self.messages[self._last_answer] = self._without(last, lost, message)
+        return message
+
+    def _without(self, answer: AssistantMessage, ids: set[str], beside: Message | None) -> Message:
+        """Return an answer without some of its searches, always the same object beside the same message."""
+        if not ids:
+            return answer
+        parts = without_searches(answer.parts, ids)
+        made = self._memo.get(answer, beside)
+        return made or self._memo.keep(msgspec.structs.replace(answer, parts=parts), answer, beside)
 
     def _stand_in(self, call: ToolCallPart) -> Message:
         """Return the result of a call that has none, always the same object."""

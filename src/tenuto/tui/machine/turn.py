@@ -28,16 +28,19 @@ from tenuto.protocol.event import (
     ToolOutputEvent,
     ToolResultEvent,
     ToolStartedEvent,
+    WebSearchEvent,
 )
 from tenuto.protocol.message import AssistantMessage, ToolResultMessage
-from tenuto.protocol.part import TextPart, ThinkingPart, ToolCallPart
+from tenuto.protocol.part import OpaquePart, TextPart, ThinkingPart, ToolCallPart, cited_in
 from tenuto.text.call_summary import summarise_call
 from tenuto.tui.machine.change import Change, on, pass_verdict
 from tenuto.tui.state.effects import Bell
 from tenuto.tui.state.item import (
     AssistantItem,
     Item,
+    SearchItem,
     ShellItem,
+    SourcesItem,
     ThinkingItem,
     ToolItem,
     ToolState,
@@ -209,6 +212,22 @@ def grow_call(change: Change, event: ToolCallDeltaEvent) -> None:
     set_label(change, "agent", f"Preparing {item.name or 'a call'}")
 
 
+@on(WebSearchEvent)
+def show_search(change: Change, event: WebSearchEvent) -> None:
+    """The provider searches, or has found something: the newer word of a search stands for the older."""
+    change.state.retry = None
+    items = change.state.transcript.items
+    streamed = (items[item_id] for item_id in reversed(change.state.streaming))
+    item = next((item for item in streamed if isinstance(item, SearchItem) and item.search.id == event.search.id), None)
+    if item is None:
+        end_thinking(change)
+        add_streamed(change, SearchItem(search=event.search))
+    else:
+        item.search = event.search
+        change.touch(item)
+    set_label(change, "agent", "Working" if event.search.done else "Searching the web")
+
+
 @on(AssistantWithdrawnEvent)
 def withdraw(change: Change, _event: AssistantWithdrawnEvent) -> None:
     """Take back what was streamed of the failed attempt."""
@@ -265,6 +284,8 @@ def plan_items(message: AssistantMessage) -> list[Item]:
             case ThinkingPart(text=text) if text.strip():
                 planned.append(ThinkingItem(text=text, seconds=seconds, final=True))
                 seconds = 0.0
+            case OpaquePart(search=search) if search is not None and search.done:
+                planned.append(SearchItem(search=search, final=True))
             case ToolCallPart():
                 summary = summarise_call(part.name, part.arguments)
                 planned.append(
@@ -272,7 +293,14 @@ def plan_items(message: AssistantMessage) -> list[Item]:
                 )
             case _:
                 continue
+    if sources := cited_in(message.parts):
+        planned.insert(_end_of_text(planned), SourcesItem(sources=sources, final=True))
     return planned
+
+
+def _end_of_text(planned: Sequence[Item]) -> int:
+    """Return the place behind the last text: what is cited stands under it and above the calls."""
+    return 1 + max(place for place, item in enumerate(planned) if isinstance(item, AssistantItem))
 
 
 def count_fitting(planned: Sequence[Item], streamed: Sequence[Item]) -> int:
@@ -294,6 +322,8 @@ def take_over(change: Change, item: Item, plan: Item) -> None:
         case ThinkingItem(), ThinkingItem():
             item.text = plan.text
             change.stop_clock(item, plan.seconds)
+        case SearchItem(), SearchItem():
+            item.search = plan.search
         case ToolItem(), ToolItem():
             item.call_id, item.name, item.arguments = plan.call_id, plan.name, plan.arguments
             item.summary, item.state, item.characters = plan.summary, plan.state, 0
@@ -325,12 +355,12 @@ def end_thinking(change: Change) -> None:
 
 
 def keep_unfinished_answer(change: Change) -> None:
-    """A stream that just stopped: its text was read and stays, marked; half-written calls go."""
+    """A stream that just stopped: its text was read and stays, marked; half-written calls and searches go."""
     state = change.state
     end_thinking(change)
     for item_id in state.streaming:
         item = state.transcript.items[item_id]
-        if isinstance(item, ToolItem):
+        if isinstance(item, ToolItem | SearchItem):
             change.remove(item_id)
             continue
         if isinstance(item, AssistantItem):

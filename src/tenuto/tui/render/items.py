@@ -11,6 +11,8 @@ import msgspec
 from tenuto.command.context_rows import context_rows, in_ascii, spoken_rows
 from tenuto.guard.terminal import sanitize_for_terminal, sanitize_line
 from tenuto.protocol.message import CompactionEntry, NameAudit
+from tenuto.protocol.part import WebSource
+from tenuto.session.describe import search_line, sources_text
 from tenuto.text.figures import (
     REASON_WORDS,
     RUNNING_REASON_WORDS,
@@ -44,7 +46,9 @@ from tenuto.tui.state.item import (
     ContextItem,
     Item,
     NoticeItem,
+    SearchItem,
     ShellItem,
+    SourcesItem,
     ThinkingItem,
     ToolItem,
     UserItem,
@@ -70,6 +74,10 @@ def render_item(item: Item, width: int, options: RenderOptions = DEFAULT) -> lis
             return _assistant(item, frame, width, options)
         case ThinkingItem():
             return _thinking(item, frame)
+        case SearchItem():
+            return _search(item, frame)
+        case SourcesItem():
+            return _sources(item, frame)
         case ToolItem():
             return render_tool(item, frame)
         case ShellItem():
@@ -86,10 +94,12 @@ def gap_before(previous: Item | None, item: Item) -> int:
     """Return how many empty rows stand between an item and the one before it."""
     if previous is None:
         return 0
-    if not isinstance(item, ToolItem | ThinkingItem):
+    if not isinstance(item, ToolItem | ThinkingItem | SearchItem):
         return 1
     if isinstance(previous, ThinkingItem):
         return int(not (previous.final and previous.folded))
+    if isinstance(previous, SearchItem):
+        return int(not previous.folded)
     return int(not isinstance(previous, ToolItem) or has_body(previous))
 
 
@@ -138,6 +148,34 @@ def _thinking(item: ThinkingItem, frame: Frame) -> list[Line]:
         rows = wrap([(text[-PREVIEW_CHARACTERS:], "thinking")], min(frame.body, MEASURE))
         lines.extend(below(rows[-THINKING_ROWS:]))
     return lines
+
+
+def _search(item: SearchItem, frame: Frame) -> list[Line]:
+    search = item.search
+    mark, style = frame.glyphs.dot, "tool.done" if search.done else "tool.running"
+    if search.error:
+        mark, style = frame.glyphs.failed, "tool.failed"
+    lines = head(mark, style, [(sanitize_line(search_line(search)), "text")], frame, whole=frame.unfolded)
+    return [*lines, *below(_pages(search.sources, frame))] if frame.unfolded else lines
+
+
+def _sources(item: SourcesItem, frame: Frame) -> list[Line]:
+    rows = [plain("Sources", "dim"), *_pages(item.sources, frame)]
+    blank = (" " * GUTTER, "text")
+    return indent(rows, blank, blank)
+
+
+def _pages(sources: Sequence[WebSource], frame: Frame) -> list[Line]:
+    """Return each page by title and address; a click opens the address, if it is one of the web."""
+    rows: list[Line] = []
+    for number, source in enumerate(sources, 1):
+        address = sanitize_line(source.url).replace(" ", "%20")
+        title = sanitize_line(source.title)
+        words: list[Span] = [(f"{number}. ", "dim")]
+        words += [(f"{title} ", "text")] if title and title != address else []
+        style = f"link.target @{address}" if address.startswith(("https://", "http://")) else "dim"
+        rows.extend(wrap([*words, (address, style)], max(frame.body, 4), min(HANGING, frame.width // 4)))
+    return rows
 
 
 def _shell(item: ShellItem, frame: Frame) -> list[Line]:
@@ -384,6 +422,10 @@ def estimate_height(item: Item, width: int, options: RenderOptions = DEFAULT) ->
             return 1 + rows(item.text)
         case ThinkingItem():
             return 1 if item.final else 1 + min(THINKING_ROWS, rows(item.text[-PREVIEW_CHARACTERS:]))
+        case SearchItem():
+            return 1 + (rows(sources_text(item.search.sources)) if frame.unfolded and item.search.sources else 0)
+        case SourcesItem():
+            return 1 + rows(sources_text(item.sources))
         case ShellItem():
             return 1 + _shell_output(item, frame).height(frame)
         case NoticeItem():

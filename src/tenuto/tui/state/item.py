@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from tenuto.protocol.entry import Level, Origin
 from tenuto.protocol.message import CompactionEntry, ToolResultMessage
 from tenuto.protocol.operation import CompactionReason
-from tenuto.protocol.part import ImagePart
+from tenuto.protocol.part import ImagePart, WebSearch, WebSource
 from tenuto.protocol.usage import ContextReport
 
 ToolState = Literal["writing", "ready", "waiting", "running", "done", "failed", "interrupted", "denied"]
@@ -60,6 +60,18 @@ class ThinkingItem(BaseItem, kw_only=True):
     text: str = ""
     started: float = 0.0
     seconds: float = 0.0
+
+
+class SearchItem(BaseItem, kw_only=True):
+    """A look at the web by the provider's own tool; unfolded, with the pages that it found."""
+
+    search: WebSearch
+
+
+class SourcesItem(BaseItem, kw_only=True):
+    """The pages that the answer above cites."""
+
+    sources: tuple[WebSource, ...]
 
 
 class ToolItem(BaseItem, kw_only=True):
@@ -133,7 +145,18 @@ class ContextItem(BaseItem, kw_only=True):
     report: ContextReport
 
 
-Item = UserItem | AssistantItem | ThinkingItem | ToolItem | ShellItem | NoticeItem | CompactionItem | ContextItem
+Item = (
+    UserItem
+    | AssistantItem
+    | ThinkingItem
+    | SearchItem
+    | SourcesItem
+    | ToolItem
+    | ShellItem
+    | NoticeItem
+    | CompactionItem
+    | ContextItem
+)
 TimedItem = ThinkingItem | ToolItem | ShellItem | CompactionItem
 
 
@@ -237,4 +260,6 @@ def _folds(item: Item) -> bool:
     """Say whether folding an item can make a difference."""
     if isinstance(item, UserItem):
         return item.text.count("\n") >= LONG_LINES or len(item.text) > LONG_CHARACTERS
+    if isinstance(item, SearchItem):
+        return bool(item.search.sources)
     return isinstance(item, ThinkingItem | ToolItem | ShellItem | CompactionItem)

@@ -6,13 +6,16 @@ Nothing is drawn for it, so that ten thousand items can be looked through betwee
 from __future__ import annotations
 
 from tenuto.guard.terminal import sanitize_for_terminal, sanitize_line, sanitize_output
+from tenuto.session.describe import search_line, sources_text
 from tenuto.tui.state.item import (
     AssistantItem,
     CompactionItem,
     ContextItem,
     Item,
     NoticeItem,
+    SearchItem,
     ShellItem,
+    SourcesItem,
     ThinkingItem,
     ToolItem,
     UserItem,
@@ -24,6 +27,8 @@ KINDS: dict[type, str] = {
     UserItem: "You",
     AssistantItem: "Answer",
     ThinkingItem: "Thinking",
+    SearchItem: "Web search",
+    SourcesItem: "Sources",
     ShellItem: "Shell",
     NoticeItem: "Notice",
     CompactionItem: "Compaction",
@@ -36,6 +41,10 @@ def searched_text(item: Item) -> str:
     match item:
         case UserItem() | AssistantItem() | ThinkingItem() | NoticeItem():
             return item.text
+        case SearchItem(search=search):
+            return f"{search_line(search)}\n{sources_text(search.sources)}".rstrip()
+        case SourcesItem():
+            return sources_text(item.sources)
         case ToolItem():
             from tenuto.tui.render.tools import tool_text
 
