@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tests.server import Call, Hang, Reply, ServerThread
+from tests.server import Call, Hang, Reply, Search, ServerThread
 from tests.server.scripts import fix_tests, steps
 
 MODEL = ("--model", "openai-chat/test")
@@ -364,3 +364,19 @@ def test_b4_a_reader_that_leaves_ends_the_run_at_once(run):
         done = run(command, sys.executable, server=server, program=["/bin/sh", "-c"])
     assert json.loads(done.stdout)["subtype"] == "init"
     assert len(server.requests) <= 1
+
+
+@pytest.mark.parametrize("protocol", ["anthropic", "openai"])
+def test_b15_stream_json_has_searches_with_their_pages_and_texts_with_what_they_cite(run, protocol):
+    pages = [("A page", "https://a.example/1"), ("Another", "https://b.example/2")]
+    reply = Reply("It is so.", searches=[Search("what is so", pages)])
+    with ServerThread([reply]) as server:
+        options = ("--model", f"{protocol}/test", "--output-format", "stream-json")
+        done = run("-p", "go", *options, server=server, environ={"TENUTO_TOOLS__WEB_SEARCH": "true"})
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    blocks = [block for line in lines if line["type"] == "assistant" for block in line["message"]["content"]]
+    search, said = blocks
+    assert (search["type"], search["action"], search["query"]) == ("web_search", "search", "what is so")
+    assert [page["url"] for page in search["results"]] == [url for _title, url in pages]
+    assert said["citations"] == [{"url": url, "title": title} for title, url in pages]
+    assert result_of(done)["usage"]["server_tool_use"] == {"web_search_requests": 1}

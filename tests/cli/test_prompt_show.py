@@ -194,6 +194,9 @@ async def test_h10_the_first_request_stays_under_its_limit(tmp_path, protocol, m
     assert request.warnings == ()
     parts = divide_request(request.body)
     system, prompt, environment, place, about_mode, *tools, others = parts
+    theirs = [tools.pop().name] if tools[-1].name.startswith("The provider's tool") else []
+    searches = protocol == "openai" or (protocol == "anthropic" and mode != "plan")
+    assert theirs == (["The provider's tool: web_search"] if searches else [])
     assert (system.name, system.tokens) == ("System prompt", system_tokens(family))
     assert prompt.name == "Prompt"
     assert (environment.name, place.name, about_mode.name) == ("Note", "Note", "Note")

@@ -44,7 +44,14 @@ ONLY_THE_USER = frozenset(
         "branch_summary.reserve_tokens",
         *(
             f"tools.{key}"
-            for key in ("max_output_chars", "max_output_lines", "bash_timeout", "bash_max_timeout", "fetch_timeout")
+            for key in (
+                "max_output_chars",
+                "max_output_lines",
+                "bash_timeout",
+                "bash_max_timeout",
+                "fetch_timeout",
+                "web_search",
+            )
         ),
         "session.durability",
         "instructions.also",

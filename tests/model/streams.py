@@ -105,8 +105,8 @@ ANTHROPIC: dict[str, list[bytes]] = {
 }
 ANTHROPIC_UNKNOWN = [
     anthropic_start(),
-    block_start(0, type="server_tool_use", id="srv_1", name="web_search", input={}),
-    block_delta(0, "input_json_delta", partial_json='{"query": "x"}'),
+    block_start(0, type="server_tool_use", id="srv_1", name="code_execution", input={}),
+    block_delta(0, "input_json_delta", partial_json='{"code": "x"}'),
     block_stop(0),
     block_start(1, type="hologram", depth=3, parts=["a"]),
     block_delta(1, "hologram_delta", angle=90),

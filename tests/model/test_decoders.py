@@ -211,8 +211,8 @@ async def test_unknown_blocks_are_kept_and_unknown_events_do_no_harm():
     assert msgspec.json.decode(search.block) == {
         "type": "server_tool_use",
         "id": "srv_1",
-        "name": "web_search",
-        "input": {"query": "x"},
+        "name": "code_execution",
+        "input": {"code": "x"},
     }
     assert isinstance(hologram, OpaquePart)
     assert msgspec.json.decode(hologram.block) == {"type": "hologram", "depth": 3, "parts": ["a"], "angle": 90}

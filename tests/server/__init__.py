@@ -29,7 +29,7 @@ A provider's own compaction is a model call like any other, and the reply's text
 """
 
 from tests.server.options import Options
-from tests.server.reply import Call, Cut, Hang, HttpError, RawStream, Reply, Script, StreamError, Tokens
+from tests.server.reply import Call, Cut, Hang, HttpError, RawStream, Reply, Script, Search, StreamError, Tokens
 from tests.server.request import Item, Request
 from tests.server.server import ScriptedServer, ServerThread
 
@@ -45,6 +45,7 @@ __all__ = [
     "Request",
     "Script",
     "ScriptedServer",
+    "Search",
     "ServerThread",
     "StreamError",
     "Tokens",

@@ -9,6 +9,7 @@ from tests.server.anthropic_compaction import begins_with_block, check_compactio
 from tests.server.anthropic_wire import blocks_of, prefix_digests, sign
 from tests.server.item import Refusal
 from tests.server.options import Options
+from tests.server.web_search import check_blocks, check_tool, is_paused
 
 FIELDS = """
 cache_control container context_management diagnostics inference_geo max_tokens mcp_servers messages metadata
@@ -31,7 +32,7 @@ def check(body: dict[str, Any], headers: dict[str, str], options: Options, size:
         if name not in FIELDS.split():
             raise Refusal(f"{name}: Extra inputs are not permitted")
     _check_system(body)
-    _check_tools(body)
+    _check_tools(body, options)
     if isinstance(body["messages"], list):
         check_compaction(body, headers, options)
     _check_messages(body)
@@ -58,10 +59,12 @@ def _check_texts(where: str, blocks: list[dict[str, Any]]) -> None:
             raise Refusal(f"{where}: text content blocks must contain non-whitespace text")
 
 
-def _check_tools(body: dict[str, Any]) -> None:
+def _check_tools(body: dict[str, Any], options: Options) -> None:
     tools = body.get("tools") or []
     for place, tool in enumerate(tools):
         name = tool.get("name", "")
+        if check_tool(place, tool, options):
+            continue
         if not TOOL_NAME.match(name):
             raise Refusal(f"tools.{place}.custom.name: String should match pattern '^[a-zA-Z0-9_-]{{1,128}}$'")
         if (tool.get("input_schema") or {}).get("type") != "object":
@@ -94,7 +97,8 @@ def _check_messages(body: dict[str, Any]) -> None:
         previous_role = role
     if open_calls:
         raise Refusal(_unanswered(len(messages) - 1, open_calls))
-    if previous_role == "assistant" and not body.get("compaction"):
+    check_blocks(body)
+    if previous_role == "assistant" and not body.get("compaction") and not is_paused(body):
         raise Refusal(
             "This model does not support assistant message prefill. The conversation must end with a user message."
         )

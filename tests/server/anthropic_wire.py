@@ -11,6 +11,7 @@ from tests.server.anthropic_compaction import cleared, compaction_block, compact
 from tests.server.item import Item, canonical, count_images, slices, texts_of, wire_json
 from tests.server.options import Options
 from tests.server.reply import Reply, StreamError, Tokens
+from tests.server.web_search import cited_block, search_blocks, usage_of
 
 ERROR_TYPES = {
     400: "invalid_request_error",
@@ -132,8 +133,9 @@ def content_blocks(reply: Reply, body: dict[str, Any], number: int) -> list[dict
         *_, (_, _, digest, previous) = prefix_digests(body)
         signature = sign(body["model"], digest, previous, reply.thinking)
         blocks.append({"type": "thinking", "thinking": reply.thinking, "signature": signature})
+    blocks += search_blocks(reply, number)
     if reply.text:
-        blocks.append({"type": "text", "text": reply.text})
+        blocks.append(cited_block(reply))
     for place, call in enumerate(reply.tool_calls):
         call_id = call.id or f"toolu_{number:04d}{place:02d}"
         blocks.append({"type": "tool_use", "id": call_id, "name": call.name, "input": call.arguments})
@@ -166,7 +168,8 @@ def events(reply: Reply, body: dict[str, Any], tokens: Tokens, number: int, opti
     stop = reply.reason or STOPS.get(reply.stop_reason, reply.stop_reason)
     details = {"type": "refusal", "category": "general_harms", "explanation": None} if stop == "refusal" else None
     delta = {"stop_reason": stop, "stop_sequence": None, "stop_details": details}
-    yield event("message_delta", delta=delta, usage=usage_object(tokens, tokens.output), **_edits(body))
+    usage = {**usage_object(tokens, tokens.output), **usage_of(reply)}
+    yield event("message_delta", delta=delta, usage=usage, **_edits(body))
     yield event("message_stop")
 
 
@@ -205,11 +208,18 @@ def _block_events(index: int, block: dict[str, Any], size: int) -> Iterator[byte
             signature = {"type": "signature_delta", "signature": block["signature"]}
             yield event("content_block_delta", index=index, delta=signature)
         case "text":
-            yield event("content_block_start", index=index, content_block={"type": "text", "text": ""})
+            cited = block.get("citations", [])
+            begun = {"type": "text", "text": "", **({"citations": []} if cited else {})}
+            yield event("content_block_start", index=index, content_block=begun)
             if index == 0:
                 yield event("ping")
             for piece in slices(block["text"], size):
                 yield event("content_block_delta", index=index, delta={"type": "text_delta", "text": piece})
+            for citation in cited:
+                delta = {"type": "citations_delta", "citation": citation}
+                yield event("content_block_delta", index=index, delta=delta)
+        case "web_search_tool_result":
+            yield event("content_block_start", index=index, content_block=block)
         case _:
             yield event("content_block_start", index=index, content_block={**block, "input": {}})
             for piece in ["", *slices(block["input"], size)]:
@@ -228,10 +238,10 @@ def whole(reply: Reply, body: dict[str, Any], tokens: Tokens, number: int, optio
         return {**message_object(body, Tokens(), number), "content": content, "stop_reason": reason, "usage": usage}
     blocks = content_blocks(reply, body, number)
     for block in blocks:
-        if block["type"] == "tool_use":
+        if block["type"] in ("tool_use", "server_tool_use"):
             block["input"] = json.loads(block["input"] or "{}")
     stop = reply.reason or STOPS.get(reply.stop_reason, reply.stop_reason)
-    usage = usage_object(tokens, tokens.output)
+    usage = {**usage_object(tokens, tokens.output), **usage_of(reply)}
     message = {**message_object(body, tokens, number), "content": blocks, "stop_reason": stop, "usage": usage}
     return {**message, **_edits(body)}
 

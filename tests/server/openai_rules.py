@@ -10,6 +10,7 @@ from tests.server.item import Refusal
 from tests.server.openai_compaction import check_item, check_trigger, input_items
 from tests.server.options import Options
 from tests.server.responses_wire import ENCRYPTED
+from tests.server.web_search import check_hosted
 
 RESPONSES_FIELDS = """
 background context_management conversation include input instructions max_output_tokens max_tool_calls metadata
@@ -18,12 +19,12 @@ prompt_cache_retention reasoning safety_identifier service_tier store stream str
 tool_choice tools top_logprobs top_p truncation user
 """
 ITEM_TYPES = """
-message reasoning function_call function_call_output custom_tool_call custom_tool_call_output
+message reasoning function_call function_call_output custom_tool_call custom_tool_call_output web_search_call
 compaction compaction_trigger configuration_update item_reference additional_tools
 """
 PREFIXES = {
     "reasoning": "rs", "function_call": "fc", "message": "msg", "function_call_output": "fc",
-    "custom_tool_call": "ctc", "custom_tool_call_output": "ctc",
+    "custom_tool_call": "ctc", "custom_tool_call_output": "ctc", "web_search_call": "ws",
 }  # fmt: skip
 OUTPUTS = {"function_call_output": "function_call", "custom_tool_call_output": "custom_tool_call"}
 CALL_ID_LIMIT = 64
@@ -81,6 +82,7 @@ def check_responses(
     for place, tool in enumerate(body.get("tools") or []):
         if tool["type"] == "custom":
             _check_custom_tool(f"tools[{place}]", tool, options)
+    check_hosted(body, options)
     given = input_items(body)
     for place, item in enumerate(given):
         _check_item(place, item, stored=body.get("store", True), check_thinking=options.check_thinking)
@@ -233,9 +235,8 @@ def _check_reasoning_order(given: list[dict[str, Any]]) -> None:
         if item.get("type") != "reasoning":
             continue
         after = given[place + 1] if place + 1 < len(given) else {}
-        own = (
-            after.get("type") in ("function_call", "custom_tool_call", "reasoning") or after.get("role") == "assistant"
-        )
+        calls = ("function_call", "custom_tool_call", "reasoning", "web_search_call")
+        own = after.get("type") in calls or after.get("role") == "assistant"
         if not own:
             raise Refusal(
                 f"Item '{item.get('id')}' of type 'reasoning' was provided without its required following item.",

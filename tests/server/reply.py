@@ -28,6 +28,21 @@ class Call:
 
 
 @dataclass(slots=True)
+class Search:
+    """A web search of the server's own. `pages` are titles and addresses, `error` is why there are none.
+
+    `part` (Anthropic): "begun" has no result yet, which comes with the next answer; "found" is that result, with the
+    `id` of its search.
+    """
+
+    query: str
+    pages: Sequence[tuple[str, str]] = ()
+    error: str = ""
+    part: Literal["whole", "begun", "found"] = "whole"
+    id: str = ""
+
+
+@dataclass(slots=True)
 class Tokens:
     """A usage to report; `input` leaves out what the cache read or wrote."""
 
@@ -40,7 +55,7 @@ class Tokens:
 
 @dataclass(slots=True)
 class Reply:
-    """A complete answer: thinking, then text, then calls.
+    """A complete answer: thinking, then searches, then text, which cites what they found, then calls.
 
     `usage` is estimated (with prefix-cache hits) when left out. `delay` is seconds before the first byte,
     `delay_per_event` seconds before each event after the first. `chunk_size` is characters a delta. `reason` is a stop
@@ -50,6 +65,7 @@ class Reply:
     text: str = ""
     thinking: str = ""
     tool_calls: Sequence[Call] = ()
+    searches: Sequence[Search] = ()
     usage: Tokens | None = None
     stop: Stop | None = None
     reason: str = ""

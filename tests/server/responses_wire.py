@@ -16,6 +16,7 @@ from tests.server.openai_compaction import (
 )
 from tests.server.options import Options
 from tests.server.reply import Call, Reply, StreamError, Tokens
+from tests.server.web_search import annotations, search_events, search_items
 
 ERROR_TYPES = {401: "invalid_request_error", 403: "permission_error", 429: "rate_limit_error"}
 ENCRYPTED = "gAAAAA-test-"
@@ -75,9 +76,10 @@ def output_items(reply: Reply, body: dict[str, Any], number: int, options: Optio
         summary = [{"type": "summary_text", "text": reply.thinking}]
         secret = f"{ENCRYPTED}{number:06d}"
         found.append({"id": f"rs_{number:06d}", "type": "reasoning", "summary": summary, "encrypted_content": secret})
+    found += search_items(reply, body, number)
     if reply.text:
         refused = {"type": "refusal", "refusal": reply.text}
-        said = {"type": "output_text", "text": reply.text, "annotations": [], "logprobs": []}
+        said = {"type": "output_text", "text": reply.text, "annotations": annotations(reply), "logprobs": []}
         content = [refused if reply.stop_reason == "refusal" else said]
         phase = "commentary" if reply.tool_calls else "final_answer"
         message = {"id": f"msg_{number:06d}", "type": "message", "role": "assistant", "status": "completed"}
@@ -182,6 +184,8 @@ def events(reply: Reply, body: dict[str, Any], tokens: Tokens, number: int, opti
                 yield from _reasoning_events(stream, index, item, reply.chunk_size)
             case "message":
                 yield from _message_events(stream, index, item, reply.chunk_size)
+            case "web_search_call":
+                yield from search_events(stream, index, item)
             case "custom_tool_call":
                 yield from _freeform_events(stream, index, item, reply.chunk_size)
             case _:
@@ -216,10 +220,13 @@ def _message_events(stream: _Numbered, index: int, item: dict[str, Any], size: i
     part = item["content"][0]
     field = "refusal" if part["type"] == "refusal" else "text"
     name = "response.refusal" if field == "refusal" else "response.output_text"
+    no_notes = {"annotations": []} if "annotations" in part else {}
     extra = {} if field == "refusal" else {"logprobs": []}
-    yield stream.event("response.content_part.added", **place, part={**part, field: ""})
+    yield stream.event("response.content_part.added", **place, part={**part, field: "", **no_notes})
     for piece in slices(part[field], size):
         yield stream.event(f"{name}.delta", **place, delta=piece, **extra)
+    for number, note in enumerate(part.get("annotations", [])):
+        yield stream.event("response.output_text.annotation.added", **place, annotation_index=number, annotation=note)
     yield stream.event(f"{name}.done", **place, **{field: part[field]}, **extra)
     yield stream.event("response.content_part.done", **place, part=part)
     yield stream.event("response.output_item.done", output_index=index, item=item)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.server.item import Item
-from tests.server.reply import Call, Reply, Script
+from tests.server.reply import Call, Reply, Script, Search
 from tests.server.request import Request
 
 GREETING = "Hello! I am a scripted model. What shall we do?"
@@ -63,6 +63,20 @@ def _count_steps(turn: list[Item]) -> int:
     return sum(
         item.kind == "call" and (place == 0 or turn[place - 1].kind != "call") for place, item in enumerate(turn)
     )
+
+
+PAGES = (
+    ("What’s New In Python 3.15", "https://docs.python.org/3.15/whatsnew/3.15.html"),
+    ("PEP 790 – Python 3.15 Release Schedule", "https://peps.python.org/pep-0790/"),
+    ("Escapes \x1b[31mand\x07 all that", "https://example.org/\x1b]8;;evil"),
+)
+
+
+def search(request: Request) -> Reply:
+    """Search the web, slowly, and cite what was found."""
+    del request
+    text = "**Python 3.15** was released in October 2026. It comes with a *frozen dictionary*."
+    return Reply(text, searches=[Search("python 3.15 release date", PAGES)], delay_per_event=0.2)
 
 
 def steps(count: int) -> Callable[[Request], Reply]:
@@ -205,12 +219,17 @@ def slow(request: Request) -> Reply:
 
 def script(name: str) -> Script:
     """Return the script of this name: `hello`, `fix_tests`, `steps:N`, `reads:N`, `stream:KB`,
-    `trickle:SECONDS`, `slow`, and one long block each: `fence:KB`, `bullets:KB`, `rows:KB`, `line:KB`.
+    `trickle:SECONDS`, `slow`, `search`, and one long block each: `fence:KB`, `bullets:KB`, `rows:KB`, `line:KB`.
 
     Raises `ValueError` for another name.
     """
     base, _, size = name.partition(":")
-    plain: dict[str, Callable[[Request], Reply]] = {"hello": hello, "fix_tests": fix_tests, "slow": slow}
+    plain: dict[str, Callable[[Request], Reply]] = {
+        "hello": hello,
+        "fix_tests": fix_tests,
+        "slow": slow,
+        "search": search,
+    }
     sized = {"steps": steps, "reads": reads, "stream": stream, "trickle": trickle}
     sized |= {"fence": fence, "bullets": bullets, "rows": rows, "line": line}
     if base in plain and not size:

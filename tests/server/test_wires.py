@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from tests.server import Call, Reply, ScriptedServer, StreamError, Tokens
+from tenuto.config.settings import Settings
+from tenuto.model.registry import ModelRegistry
+from tenuto.protocol.message import AssistantMessage, UserMessage
+from tenuto.protocol.model import Finished, ModelFacts, ModelRequest, ToolSchema
+from tenuto.protocol.part import OpaquePart, TextPart, cited_in
+from tests.server import Call, Reply, ScriptedServer, Search, StreamError, Tokens
 
 TOOL = {"name": "read", "description": "Read a file.", "parameters": {"type": "object", "properties": {}}}
 ANSWER = Reply(
@@ -148,3 +155,78 @@ async def test_the_anthropic_sdk_raises_a_stream_error() -> None:
                 await stream.get_final_message()
         await client.close()
     assert "verloaded" in str(caught.value)
+
+
+PAGES = (("A page", "https://a.example/1"), ("Another", "https://b.example/2?x=y&z"))
+SEARCHED = Reply("It is so. " * 9, thinking="I look it up.", searches=[Search("what is so", PAGES, id="srvtoolu_1")])
+
+
+async def test_b15_the_anthropic_sdk_accumulates_the_same_blocks_as_our_decoder() -> None:
+    import anthropic
+    from pydantic import TypeAdapter
+
+    from tenuto.model.anthropic.web_search import search_tool
+
+    own = {place: json.loads(search_tool(is_vendors_own=place)) for place in (True, False)}
+    TypeAdapter(anthropic.types.WebSearchTool20260318Param).validate_python(own[True])
+    TypeAdapter(anthropic.types.WebSearchTool20250305Param).validate_python(own[False])
+    async with ScriptedServer([SEARCHED, SEARCHED]) as server:
+        client = anthropic.AsyncAnthropic(base_url=server.base_url, api_key="test", max_retries=0)
+        async with client.messages.stream(
+            model="test", max_tokens=100, messages=[{"role": "user", "content": "hi"}], tools=[own[True]]
+        ) as stream:
+            message = await stream.get_final_message()
+        await client.close()
+        answer = await ask(server, "anthropic")
+    assert server.faults == []
+    assert message.usage.server_tool_use is not None
+    assert message.usage.server_tool_use.web_search_requests == 1 == (answer.usage.searches if answer.usage else 0)
+    theirs = [block.model_dump(exclude_none=True, mode="json") for block in message.content if block.type != "thinking"]
+    assert [json.loads(bytes(block)) for block in blocks_in(answer)] == theirs
+
+
+async def test_b15_the_openai_sdk_reads_the_same_search_as_our_decoder() -> None:
+    import openai
+
+    async with ScriptedServer([SEARCHED, SEARCHED]) as server:
+        client = openai.AsyncOpenAI(base_url=server.openai_url, api_key="test", max_retries=0)
+        async with client.responses.stream(
+            model="test",
+            input="hi",
+            tools=[{"type": "web_search"}],
+            include=["web_search_call.action.sources"],
+            store=False,
+        ) as stream:
+            response = await stream.get_final_response()
+        await client.close()
+        answer = await ask(server, "openai")
+    assert server.faults == []
+    call = next(item for item in response.output if item.type == "web_search_call")
+    part = next(part for part in answer.parts if isinstance(part, OpaquePart))
+    theirs = call.model_dump(exclude_none=True, mode="json")
+    assert {**json.loads(bytes(part.block)), "id": ""} == {**theirs, "id": ""}
+    said = next(item for item in response.output if item.type == "message").content[0]
+    assert said.type == "output_text"
+    cited = [(note.title, note.url) for note in said.annotations if note.type == "url_citation"]
+    assert [(source.title, source.url) for source in cited_in(answer.parts)] == cited == list(PAGES)
+
+
+def blocks_in(answer: AssistantMessage) -> list[msgspec.Raw]:
+    """The provider's own blocks of an answer in order."""
+    return [part.block for part in answer.parts if isinstance(part, OpaquePart | TextPart)]
+
+
+async def ask(server: ScriptedServer, provider: str) -> AssistantMessage:
+    """Ask by our own client, with the web search among the tools."""
+    tool = ToolSchema(name="read", description="Read.", parameters=msgspec.Raw(b'{"type":"object","properties":{}}'))
+    models = ModelRegistry(Settings(), Path("/nonexistent"), server.environ())
+    request = ModelRequest(
+        model=ModelFacts(provider=provider, name="test"),
+        messages=(UserMessage(parts=(TextPart(text="hi"),)),),
+        tools=(tool,),
+        web_search="on",
+    )
+    end = [part async for part in models.client(provider).stream(request)][-1]
+    await models.close()
+    assert isinstance(end, Finished)
+    return end.message

@@ -44,7 +44,7 @@ from tenuto.protocol.message import (
     ToolResultMessage,
     UserMessage,
 )
-from tenuto.protocol.part import ImagePart, OpaquePart, TextPart, ThinkingPart, ToolCallPart
+from tenuto.protocol.part import ImagePart, OpaquePart, TextPart, ThinkingPart, ToolCallPart, WebSearch, WebSource
 from tenuto.protocol.usage import Usage
 from tenuto.session.exporters.source import Source
 from tenuto.text.writable import clean
@@ -85,6 +85,15 @@ def call(name: str, call_id: str, **arguments: object) -> ToolCallPart:
     return ToolCallPart(id=call_id, name=name, arguments=json.dumps(clean(arguments)))
 
 
+def pages(word: str, name: str) -> tuple[WebSource, ...]:
+    """Pages of the web with any words for title and address."""
+    return (
+        WebSource("https://example.org/a?b=1&c", word),
+        WebSource(word, name),
+        WebSource(f"javascript:{word}", word),
+    )
+
+
 def everything(word: str = "word", name: str = "name") -> Iterator[Entry]:
     """Every kind of entry; `word` stands wherever a text of somebody's can, `name` where a name can."""
     usage = Usage(input=1_200, cache_read=9_000, cache_write=300, output=420, reasoning=60, cost=0.0123)
@@ -103,6 +112,13 @@ def everything(word: str = "word", name: str = "name") -> Iterator[Entry]:
             call("bash", "c2", command=word),
             ToolCallPart(id="c3", name=name, arguments=word, fault=word),
             OpaquePart(provider=name, block=msgspec.Raw(b'{"a":1}')),
+            OpaquePart(provider=name, block=msgspec.Raw(b'{"a":1}'), search=WebSearch(id="s1", query=word)),
+            OpaquePart(
+                provider=name,
+                block=msgspec.Raw(b'{"a":2}'),
+                search=WebSearch(id="s1", query=word, sources=pages(word, name), error=name, done=True),
+            ),
+            TextPart(text="Some **prose**.", sources=pages(word, name)),
         ),
         model=name,
         usage=usage,

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import msgspec
+
 from tenuto.protocol.event import (
     AssistantMessageEvent,
     AssistantTextDeltaEvent,
@@ -8,19 +10,23 @@ from tenuto.protocol.event import (
     NoticeEvent,
     RetryEvent,
     StepStartedEvent,
+    TaskSettledEvent,
     ToolCallDeltaEvent,
     ToolOutputEvent,
     ToolResultEvent,
     ToolStartedEvent,
+    WebSearchEvent,
 )
 from tenuto.protocol.message import AssistantMessage, ToolResultMessage
-from tenuto.protocol.part import TextPart, ThinkingPart, ToolCallPart
+from tenuto.protocol.part import OpaquePart, TextPart, ThinkingPart, ToolCallPart, WebSearch, WebSource
 from tenuto.tui.state.effects import Bell, ItemChanged
 from tenuto.tui.state.intents import Tick
 from tenuto.tui.state.item import (
     LIVE_OUTPUT_CHARACTERS,
     AssistantItem,
     NoticeItem,
+    SearchItem,
+    SourcesItem,
     ThinkingItem,
     ToolItem,
     UserItem,
@@ -96,6 +102,50 @@ def test_thinking_counts_seconds_until_the_text_begins():
     assert item.seconds == 3.5
     driver.feed(answer(ThinkingPart(text="hm"), TextPart(text="Yes"), thinking_duration=3.2))
     assert (item.seconds, item.started, item.final) == (3.2, 0.0, True)
+
+
+def test_b15_a_search_shows_while_it_runs_and_ends_as_it_is_resumed():
+    begun = WebSearch(id="s1", query="clocks")
+    pages = (WebSource("https://a.example", "A"), WebSource("https://b.example", "B"))
+    found = WebSearch(id="s1", query="clocks", sources=pages, done=True)
+    driver = Driver()
+    driver.feed(started(), text_delta("I look."), WebSearchEvent(session_id="s", search=begun))
+    item = driver.last
+    assert isinstance(item, SearchItem)
+    assert (item.search, driver.state.spinner.label) == (begun, "Searching the web")
+    driver.feed(WebSearchEvent(session_id="s", search=found), text_delta("So "), text_delta("it is."))
+    assert [type(one) for one in driver.items] == [AssistantItem, SearchItem, AssistantItem]
+    assert item.search == found
+    block = msgspec.Raw(b"{}")
+    message = answer(
+        TextPart(text="I look."),
+        OpaquePart(provider="p", block=block, search=begun),
+        OpaquePart(provider="p", block=block, search=found),
+        TextPart(text="So ", sources=pages[:1]),
+        TextPart(text="it is.", sources=pages),
+        call("a"),
+        seq=7,
+    )
+    driver.feed(message)
+    resumed = Driver()
+    resumed.feed(started(), message)
+    assert [type(one) for one in driver.items] == [AssistantItem, SearchItem, AssistantItem, SourcesItem, ToolItem]
+    cited = driver.items[3]
+    assert isinstance(cited, SourcesItem) and cited.sources == pages, "each once, under the text and above the calls"
+    live, again = (
+        [msgspec.structs.replace(one, id=0, version=0) for one in items] for items in (driver.items, resumed.items)
+    )
+    assert live == again
+
+
+def test_b15_a_search_of_an_attempt_that_failed_or_was_interrupted_goes():
+    for end in (
+        AssistantWithdrawnEvent(session_id="s", reason="x"),
+        TaskSettledEvent(session_id="s", outcome="failed"),
+    ):
+        driver = Driver()
+        driver.feed(started(), WebSearchEvent(session_id="s", search=WebSearch(id="s1", query="clocks")), end)
+        assert not any(isinstance(item, SearchItem) for item in driver.items)
 
 
 def test_calls_show_while_they_are_written_and_then_run_and_end():

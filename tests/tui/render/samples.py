@@ -12,7 +12,7 @@ from tenuto.protocol.message import (
     TodoView,
     ToolResultMessage,
 )
-from tenuto.protocol.part import ImagePart, TextPart
+from tenuto.protocol.part import ImagePart, TextPart, WebSearch, WebSource
 from tenuto.protocol.usage import ContextPart, ContextReport, SizePoint, Usage
 from tenuto.session.view.pairing import INTERRUPTED_TEXT, interruption
 from tenuto.tui.state.item import (
@@ -20,12 +20,18 @@ from tenuto.tui.state.item import (
     CompactionItem,
     Item,
     NoticeItem,
+    SearchItem,
     ShellItem,
+    SourcesItem,
     ThinkingItem,
     ToolItem,
     UserItem,
 )
 
+PAGES = (
+    WebSource("https://docs.python.org/3.15/whatsnew/3.15.html", "What's new in Python 3.15"),
+    WebSource("https://example.org/notes?id=7"),
+)
 MARKDOWN = """\
 # The *first* heading
 
@@ -259,6 +265,14 @@ def other_items() -> list[Item]:
         UserItem(text="\n".join(f"pasted {number}" for number in range(40)), seq=9, origin="command", final=True),
         ThinkingItem(text=thoughts, final=True, seconds=12.3),
         ThinkingItem(text=thoughts, started=95.0),
+        SearchItem(search=WebSearch(id="1", query="python 3.15 release date")),
+        SearchItem(search=WebSearch(id="2", query="python 3.15 release date", sources=PAGES, done=True), final=True),
+        SearchItem(
+            search=WebSearch(id="3", query="python 3.15 wheels", sources=PAGES, done=True), final=True, folded=False
+        ),
+        SearchItem(search=WebSearch(id="4", query="one too many", error="max_uses_exceeded", done=True), final=True),
+        SearchItem(search=WebSearch(id="5", query=PAGES[0].url, action="open", done=True), final=True),
+        SourcesItem(sources=PAGES, final=True),
         AssistantItem(text="I will look at *the code* first.", seq=5, final=True, interrupted=True),
         ShellItem(command="git status --short", output="M a.py\nM b.py\n", exit_code=0, excluded=True, final=True),
         ShellItem(command="make all", output="one\n", interrupted=True, seconds=2.5, final=True),

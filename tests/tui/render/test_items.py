@@ -23,7 +23,7 @@ from tenuto.protocol.message import (
     ToolResultMessage,
 )
 from tenuto.protocol.operation import CompactionReason
-from tenuto.protocol.part import TextPart
+from tenuto.protocol.part import TextPart, WebSearch, WebSource
 from tenuto.tool.output import ToolOutput, bound_output
 from tenuto.tui.render.items import estimate_height, gap_before, render_item
 from tenuto.tui.render.line import copy_text
@@ -33,7 +33,9 @@ from tenuto.tui.state.item import (
     AssistantItem,
     CompactionItem,
     NoticeItem,
+    SearchItem,
     ShellItem,
+    SourcesItem,
     ThinkingItem,
     ToolItem,
     UserItem,
@@ -262,6 +264,11 @@ def _everything_hostile(payload):
     yield UserItem(text=f"a{payload}", seq=1)
     yield AssistantItem(text=payload, final=True)
     yield ThinkingItem(text=payload, final=True)
+    pages = (WebSource(f"https://{payload}", payload), WebSource(payload))
+    for error in ("", payload):
+        search = WebSearch(id=payload, query=payload, sources=pages, error=error, done=True)
+        yield from (SearchItem(search=search, folded=folded) for folded in (True, False))
+    yield SourcesItem(sources=pages)
     yield ThinkingItem(text=payload)
     yield ShellItem(command=payload, output=payload, exit_code=1, final=True, output_path=payload)
     yield ShellItem(command=payload, output=payload, running=True)
