@@ -51,6 +51,8 @@ ONLY_THE_USER = frozenset(
                 "bash_max_timeout",
                 "fetch_timeout",
                 "web_search",
+                "pass_environment",
+                "mask_sent",
             )
         ),
         "session.durability",
@@ -60,7 +62,7 @@ ONLY_THE_USER = frozenset(
             f"ui.{key}"
             for key in (
                 *("interrupt", "notifications", "notification_command", "notification_seconds", "status_command"),
-                *("status_interval", "copy_on_select", "mouse", "leave_transcript"),
+                *("status_interval", "copy_on_select", "mouse", "leave_transcript", "mask_secrets"),
             )
         ),
         *(f"catalogue.{key}" for key in ("refresh", "url")),

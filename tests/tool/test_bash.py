@@ -332,10 +332,10 @@ async def test_the_ends_of_a_long_output_keep_whole_characters(tmp_path: Path) -
 
 async def test_run_shell_serves_the_users_own_commands(bench: Bench) -> None:
     run = ShellRun(command="echo one; exit 2", cwd=bench.work)
-    await run_shell(run, bench.context, bench.live.append, RunningCommand())
+    await run_shell(run, bench.context, os.environ, bench.live.append, RunningCommand())
     assert (run.output, run.exit_code, run.truncated) == ("one\n", 2, False)
     run = ShellRun(command="echo partial; sleep 1000", cwd=bench.work)
-    task = asyncio.ensure_future(run_shell(run, bench.context, bench.live.append, RunningCommand()))
+    task = asyncio.ensure_future(run_shell(run, bench.context, os.environ, bench.live.append, RunningCommand()))
     while "partial" not in "".join(bench.live):
         await asyncio.sleep(0.01)
     task.cancel()

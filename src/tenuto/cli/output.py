@@ -49,7 +49,9 @@ class Diagnostics(io.TextIOWrapper):
 
     def write(self, text: str) -> int:
         """Write a text, if it is taken."""
-        safe = self._made_safe(text)
+        from tenuto.guard.secrets import KNOWN
+
+        safe = KNOWN.mask(self._made_safe(text))
         try:
             super().write(safe)
         except OSError:

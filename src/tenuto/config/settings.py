@@ -110,7 +110,9 @@ class ToolSettings(Section, frozen=True, kw_only=True):
     """Limits of the tools: characters and lines of one result, seconds of one command.
 
     `max_output_chars` is `None` where each tool has its own limit. `web_search` is the provider's own: "auto" at the
-    address of the vendor, true wherever the protocol has it.
+    address of the vendor, true wherever the protocol has it. `pass_environment` names variables that commands of the
+    model get although their names say that they are secret. `mask_sent`: what looks like a secret in a result is masked
+    before the model gets it.
     """
 
     max_output_chars: Characters | None = None
@@ -119,6 +121,8 @@ class ToolSettings(Section, frozen=True, kw_only=True):
     bash_max_timeout: Wait = 600.0
     fetch_timeout: Wait = 30.0
     web_search: bool | Literal["auto"] = "auto"
+    pass_environment: tuple[str, ...] = ()
+    mask_sent: bool = False
 
 
 class AgentSettings(Section, frozen=True, kw_only=True):
@@ -161,7 +165,10 @@ class InstructionSettings(Section, frozen=True, kw_only=True):
 
 
 class UiSettings(Section, frozen=True, kw_only=True):
-    """The interactive front-ends. `notifications = true` is the command where there is one, else the terminal."""
+    """The interactive front-ends. `notifications = true` is the command where there is one, else the terminal.
+
+    `mask_secrets`: what looks like a secret is masked on the screen.
+    """
 
     theme: str = "auto"
     inline: bool = False
@@ -180,6 +187,7 @@ class UiSettings(Section, frozen=True, kw_only=True):
     copy_on_select: bool = True
     mouse: Literal["full", "wheel", "off"] = "full"
     leave_transcript: Literal["screen", "answer", "off"] = "screen"
+    mask_secrets: bool = True
 
 
 class RequestSettings(Section, frozen=True, kw_only=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tenuto.guard.secrets import KNOWN, masked_copy
 from tenuto.protocol.event import AnyEvent
 
 Listener = Callable[[AnyEvent], None]
@@ -27,7 +28,9 @@ class EventBus:
         return lambda: self._listeners.remove(listener)
 
     def publish(self, event: AnyEvent) -> None:
-        """Hand `event` to every listener."""
+        """Hand `event` to every listener, without known secrets."""
+        if KNOWN:
+            event = masked_copy(event, KNOWN.mask)
         for listener in tuple(self._listeners):
             try:
                 listener(event)

@@ -21,6 +21,7 @@ from tenuto.core.start import Start
 from tenuto.core.state.live import READ_ONLY, LiveSession
 from tenuto.core.state.prompt import ensure_system_entry
 from tenuto.core.state.windows import describe_sizes, forget_learned_window, where_learned
+from tenuto.guard.secrets import KNOWN
 from tenuto.protocol.entry import DequeuedEntry, Origin, QueuedEntry
 from tenuto.protocol.event import AnyEvent, PromptReturnedEvent, TaskFinishedEvent, TaskSettledEvent
 from tenuto.protocol.operation import AnyOperation, CompactSessionOperation, RunAgentOperation
@@ -131,6 +132,7 @@ class Runtime:
         self.start = start
         self.home = start.home
         self.temporary = start.temporary
+        KNOWN.learn_environment(start.environ)
         self.settings, self.problems = load_settings(start.home, start.cwd, start.environ)
         self.bus = EventBus(self._note_failure)
         self.opener = Opener(start, self.settings, self.bus)

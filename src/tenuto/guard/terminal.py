@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 import sys
 
+from tenuto.guard.secrets import KNOWN
+
 _UNSAFE = (
     "\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 but tab and newline, DEL, C1
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # bidi controls
@@ -82,12 +84,13 @@ def _drop_all_but_colour(found: re.Match[str]) -> str:
 def write_text(
     text: str, *, to_errors: bool = False, data: bool = False, painted: bool = False, flush: bool = False
 ) -> None:
-    """Write a text and the end of its line, free of what a terminal would obey.
+    """Write a text and the end of its line, free of what a terminal would obey and of known secrets.
 
     `data`: a file or a pipe gets it as it is. `painted`: it comes from a screen's painter, which has made it safe, and
     stays as it is. Raises what the stream raises.
     """
     stream = sys.stderr if to_errors else sys.stdout
+    text = KNOWN.mask(text)
     if not painted and not (data and not stream.isatty()):
         text = sanitize_for_terminal(text)
     stream.write(f"{text}\n")

@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from tenuto.config.settings import ProviderSettings, Settings
+from tenuto.guard.secrets import KNOWN
 from tenuto.model import json_access
 from tenuto.model.endpoint import Endpoint, ProviderKind, host_of
 from tenuto.model.model_list import facts_from_list
@@ -257,6 +258,10 @@ class Endpoints:
             raise ModelError("invalid", f"the address “{base_url}” of {provider} is not a URL", hint=hint)
         key = (self._environ.get(key_name, "") if key_name else "") or read_keys(self._home).get(provider, "")
         token = self._environ.get("ANTHROPIC_AUTH_TOKEN", "") if kind == "anthropic" and not key else ""
+        KNOWN.learn(key_name or f"key of {provider}", key or token)
+        KNOWN.learn_url(f"password of {provider}", base_url)
+        for name, value in headers.items():
+            KNOWN.learn(f"header {name}", value.removeprefix("Bearer "))
         request = self._settings.request
         return Endpoint(
             provider=provider,

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from tenuto.guard.secrets import KNOWN
 from tenuto.guard.terminal import sanitize_output
 from tenuto.private_files import make_directory, replace_file, write_new
 from tenuto.protocol.entry import ShellEntry
@@ -55,7 +56,7 @@ class RunningCommands:
         """Write down a command, or what is known of it now."""
         with contextlib.suppress(OSError):
             make_directory(self._directory)
-            replace_file(self._directory / f"{name}{_SUFFIX}", to_json(command))
+            replace_file(self._directory / f"{name}{_SUFFIX}", KNOWN.mask_bytes(to_json(command)))
 
     def forget(self, name: str) -> None:
         """Remove what was written down: the log has it."""
@@ -181,8 +182,7 @@ class Store:
 
     def save_output(self, name: str, data: bytes | str) -> Path:
         """Write a tool's full output under a name that is made safe and unique; return its path. Raises `OSError`."""
-        if isinstance(data, str):
-            data = data.encode("utf-8", "replace")
+        data = KNOWN.mask_bytes(data.encode("utf-8", "replace") if isinstance(data, str) else data)
         make_directory(self.outputs)
         base = Path(_safe_name(name))
         for number in range(1, 1_000_000):

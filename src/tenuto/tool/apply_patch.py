@@ -29,6 +29,7 @@ from tenuto.tool.edits.files import (
     not_encodable,
     place_subject,
     read_bytes,
+    refuse_masks,
     resolve,
     show_path,
     similar_paths,
@@ -235,6 +236,7 @@ class _Files:
     def _diff(self, path: Path) -> DiffView:
         source = self._came_from.get(path, path)
         before, after = self._disk[source], self._now[path]
+        refuse_masks(_text(before), _text(after))
         diff = diff_view(str(path), _text(before), _text(after), created=before is None)
         moved = str(source) if source != path else ""
         return msgspec.structs.replace(diff, deleted=after is None, moved_from=moved)

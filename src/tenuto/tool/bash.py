@@ -64,7 +64,11 @@ class BashTool(BuiltinTool):
         context.when_stored[context.call_id] = partial(run.forget, context)
         try:
             await run_shell(
-                run, context, context.emit, RunningCommand(call_id=context.call_id, command=arguments.command)
+                run,
+                context,
+                context.command_environ,
+                context.emit,
+                RunningCommand(call_id=context.call_id, command=arguments.command),
             )
         except asyncio.CancelledError:
             if not run.lines:
@@ -124,7 +128,9 @@ def _report(run: ShellRun) -> str:
 async def _start_job(command: str, stdin: Stdin, context: ToolContext) -> ToolOutput:
     collector = Collector(lambda: context.new_output_path("log"))
     try:
-        process = start_command(command, context.cwd, context.environ, collector, context.processes, stdin=stdin)
+        process = start_command(
+            command, context.cwd, context.command_environ, collector, context.processes, stdin=stdin
+        )
     except (OSError, ValueError) as error:
         raise ToolError(f"the command could not be started: {error}") from error
     job = context.jobs.add(command, process, asked_for=True)

@@ -28,6 +28,7 @@ from tenuto.tool.edits.files import (
     find_text,
     not_encodable,
     place_subject,
+    refuse_masks,
     resolve,
     show_path,
     similar_paths,
@@ -147,6 +148,7 @@ def plan_edit(arguments: EditArguments, context: ToolContext) -> Change:
             )
     if steps[-1].data == found.data:
         raise ToolError(f"Together the {len(edits)} edits leave {shown} as it is; nothing was changed.")
+    refuse_masks(found.content.text, steps[-1].after)
     diff = diff_view(str(path), found.content.text, steps[-1].after)
     return Change(path=path, data=steps[-1].data, diff=diff, steps=steps)
 

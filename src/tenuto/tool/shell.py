@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import codecs
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -117,8 +117,14 @@ class ShellRun(Struct):
         context.session.store.running.forget(self.noted)
 
 
-async def run_shell(run: ShellRun, context: ToolContext, emit: Callable[[str], None], note: RunningCommand) -> None:
-    """Run the command to its end, its time limit or its cancellation; `emit` gets live output.
+async def run_shell(
+    run: ShellRun,
+    context: ToolContext,
+    environ: Mapping[str, str],
+    emit: Callable[[str], None],
+    note: RunningCommand,
+) -> None:
+    """Run the command in `environ` to its end, its time limit or its cancellation; `emit` gets live output.
 
     `note` stands beside the log while it runs, for the next open after a `kill -9`; `ShellRun.forget` removes it.
     Returns when the shell ends, whatever holds its pipe (R-077). A time limit or a cancellation ends the whole
@@ -127,7 +133,7 @@ async def run_shell(run: ShellRun, context: ToolContext, emit: Callable[[str], N
     collector = Collector(partial(_noted_path, run, context, note))
     live = LiveOutput(emit)
     try:
-        process = start_command(run.command, run.cwd, context.environ, collector, context.processes)
+        process = start_command(run.command, run.cwd, environ, collector, context.processes)
     except (OSError, ValueError) as error:
         run.problem = f"the command could not be started: {error}"
         return

@@ -23,6 +23,7 @@ from tenuto.tool.edits.files import (
     find_text,
     not_encodable,
     place_subject,
+    refuse_masks,
     resolve,
     show_path,
 )
@@ -74,6 +75,7 @@ def _plan(arguments: WriteArguments, context: ToolContext) -> tuple[PlannedChang
     text = replace_surrogates(arguments.content)
     check_place(path, context)
     if not path.exists():
+        refuse_masks("", text)
         created = PlannedChange(path=path, data=text.encode(), op="write")
         return created, diff_view(str(path), "", text, created=True)
     if not context.files.digest(str(path)):
@@ -89,6 +91,7 @@ def _plan(arguments: WriteArguments, context: ToolContext) -> tuple[PlannedChang
         )
     check_unchanged(found, context)
     fitted = _extend(found, text) if arguments.append else _fit(found, text)
+    refuse_masks(found.content.text, fitted)
     try:
         data = found.content.encode(fitted)
     except UnicodeEncodeError as error:

@@ -26,7 +26,22 @@ from tenuto.command.outcome import (
     Say,
     ShowKeys,
 )
-from tenuto.protocol.event import AnyEvent, SessionOpenedEvent, TaskFinishedEvent, ToolResultEvent
+from tenuto.guard.secrets import mask_likely, masked_copy
+from tenuto.protocol.event import (
+    AnyEvent,
+    AssistantMessageEvent,
+    AssistantTextDeltaEvent,
+    AssistantThinkingDeltaEvent,
+    EarlierEntriesEvent,
+    SessionOpenedEvent,
+    ShellFinishedEvent,
+    ShellOutputEvent,
+    TaskFinishedEvent,
+    ToolCallDeltaEvent,
+    ToolOutputEvent,
+    ToolResultEvent,
+    ToolStartedEvent,
+)
 from tenuto.protocol.operation import AnyOperation, RunShellOperation
 from tenuto.protocol.part import ContentPart, ImagePart, TextPart
 from tenuto.tui.editor_services import Desk, Timer
@@ -201,6 +216,19 @@ class RuntimePort(Protocol):
 
 
 CallLater = Callable[[float, Callable[[], None]], Timer]
+_FOREIGN = (
+    AssistantMessageEvent
+    | AssistantTextDeltaEvent
+    | AssistantThinkingDeltaEvent
+    | EarlierEntriesEvent
+    | ShellFinishedEvent
+    | ShellOutputEvent
+    | ToolCallDeltaEvent
+    | ToolOutputEvent
+    | ToolResultEvent
+    | ToolStartedEvent
+)
+"""What models and programs say. A text of the user is never masked: it may go back into the editor."""
 
 
 class Runner:
@@ -208,7 +236,7 @@ class Runner:
 
     `apply_effects` gets the effects that are the screen's, after the state has changed. `clock` is monotonic seconds,
     `call_later(seconds, function)` the scheduler (the running loop's unless given), `flush_interval` the seconds
-    between two paints of a stream at least.
+    between two paints of a stream at least, `mask_secrets` whether what looks like a secret is masked.
     """
 
     def __init__(
@@ -222,6 +250,7 @@ class Runner:
         state: UiState | None = None,
         columns: int = 80,
         own_keys: OwnKeys | None = None,
+        mask_secrets: bool = True,
     ) -> None:
         self.state = state or UiState()
         self.columns = columns
@@ -249,6 +278,7 @@ class Runner:
         )
         self._resting = RestingCollector(clock, self._later)
         self._unsubscribe: Callable[[], None] | None = None
+        self._mask_secrets = mask_secrets
         self._own_keys = own_keys or OwnKeys(runtime.home)
         self._key_problems: tuple[str, ...] = ()
 
@@ -325,6 +355,8 @@ class Runner:
 
     def _take(self, event: AnyEvent) -> None:
         """Take in an event: deltas wait for their turn, everything else goes through, behind them."""
+        if self._mask_secrets and isinstance(event, _FOREIGN):
+            event = masked_copy(event, mask_likely)
         if self._buffer.add(event):
             self._schedule_flush()
             return

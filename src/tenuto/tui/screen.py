@@ -180,6 +180,7 @@ class Screen:
             columns=columns,
             flush_interval=self.motion.flush,
             state=first_state(ui, themes.wanted, mode),
+            mask_secrets=ui.mask_secrets,
         )
         self.actions: dict[str, Action] = {
             "newline": self._insert_newline,

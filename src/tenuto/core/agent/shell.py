@@ -41,7 +41,9 @@ class ShellTask:
         run = ShellRun(command=operation.command, cwd=live.session.cwd)
         entry = ShellEntry(command=operation.command, excluded=operation.excluded, interrupted=True)
         try:
-            await run_shell(run, live.tool_context, self._emit, self._note(entry))
+            context = live.tool_context
+            # The user's own command has the user's own environment.
+            await run_shell(run, context, context.environ, self._emit, self._note(entry))
         finally:
             self._store(run, time.monotonic() - started)
 

@@ -10,6 +10,7 @@ from typing import BinaryIO, Literal, get_args
 
 import msgspec
 
+from tenuto.guard.secrets import mask_secrets
 from tenuto.private_files import open_private
 from tenuto.protocol.entry import HeaderEntry
 from tenuto.protocol.message import HistoryEvent
@@ -243,7 +244,7 @@ class Export(msgspec.Struct, frozen=True, kw_only=True):
         if wish.active_path and form != "jsonl":
             raise ExportRefused(f"only jsonl can be cut to the active path; {form} shows every branch")
         if form == "jsonl":
-            return self._lines(wish)
+            return _mask_lines(self._lines(wish))
         text = write_page(self.read()) if form == "html" else write_markdown(self.read())
         return (chunk.encode("utf-8", "replace") for chunk in text)
 
@@ -253,6 +254,20 @@ class Export(msgspec.Struct, frozen=True, kw_only=True):
                 yield from (copy_path if wish.active_path else copy_log)(log, self.unsaved)
         except OSError as error:
             raise SessionUnreadable(self.directory, error.strerror or str(error)) from error
+
+
+def _mask_lines(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield whole lines without what is a secret or looks like one: an export goes to other eyes."""
+    rest = b""
+    for block in blocks:
+        lines, newline, rest = (rest + block).rpartition(b"\n")
+        yield _masked(lines + newline)
+    yield _masked(rest)
+
+
+def _masked(data: bytes) -> bytes:
+    # Damaged lines stay as they are: every byte has a character in this form, and gets it back.
+    return mask_secrets(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
 
 def _read(directory: Path) -> Source:

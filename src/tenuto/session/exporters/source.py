@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
+from tenuto.guard.secrets import mask_secrets, masked_copy
 from tenuto.guard.terminal import sanitize_line
 from tenuto.protocol.entry import (
     BranchEntry,
@@ -15,6 +16,7 @@ from tenuto.protocol.entry import (
     ForkOrigin,
     HeaderEntry,
     UndoEntry,
+    UnknownEntry,
     UsageEntry,
     ViewEditEntry,
 )
@@ -255,7 +257,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
         damage: tuple[Damage, ...] = (),
     ) -> Source:
         """Fold the entries of a whole log, in file order; `session_id` is for a log that lost its header."""
-        history = tuple(entries)
+        history = tuple(_masked(entry) for entry in entries)
         state = SessionState()
         for entry in history:
             apply_entry(state, entry)
@@ -276,6 +278,11 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
         words = self.state.title or self.state.first_text or f"Session {self.id}"
         line = sanitize_line(words) or f"Session {self.id}"
         return line if len(line) <= _TITLE_LENGTH else line[: _TITLE_LENGTH - 1] + "…"
+
+
+def _masked(entry: HistoryEvent) -> HistoryEvent:
+    """Return an entry without what is a secret or looks like one: an export goes to other eyes."""
+    return entry if isinstance(entry, UnknownEntry) else masked_copy(entry, mask_secrets)
 
 
 def format_time(seconds: float) -> str:

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import msgspec
 
+from tenuto.guard.secrets import KNOWN
 from tenuto.protocol.entry import Entry, ExtensionEntry, HeaderEntry, UnknownEntry
 from tenuto.protocol.message import AssistantMessage, CompactionEntry, HistoryEvent, KnownEntry
 from tenuto.text.writable import check_raw, clean
@@ -43,7 +44,7 @@ def known_types() -> frozenset[str]:
 def encode(entry: HistoryEvent) -> tuple[HistoryEvent, bytes]:
     """Return the entry as it will be read back, and its line with the newline.
 
-    The entry is the same object unless a text or a raw block in it had to be made writable.
+    The entry is the same object unless a text or a raw block in it had to be made writable, or held a known secret.
     """
     try:
         line = _encode(entry)
@@ -52,6 +53,9 @@ def encode(entry: HistoryEvent) -> tuple[HistoryEvent, bytes]:
     except (UnicodeError, msgspec.DecodeError):
         entry = clean(entry)
         line = _encode(entry)
+    masked = KNOWN.mask_bytes(line)
+    if masked is not line:
+        entry, line = decode(masked), masked
     return entry, line + b"\n"
 
 

@@ -13,6 +13,7 @@ from typing import Literal
 
 import msgspec
 
+from tenuto.guard.secrets import new_masks
 from tenuto.guard.subject import ApprovalSubject, SubjectKind, has_name_outside, is_inside, is_protected, resolve_path
 from tenuto.protocol.message import DiffView, FileUse
 from tenuto.tool.documents.pdf import is_pdf
@@ -343,6 +344,15 @@ def similar_paths(path: Path, context: ToolContext) -> str:
         return ""
     names = difflib.get_close_matches(path.name, os.listdir(parent), 3)  # noqa: PTH208
     return f" Did you mean {' or '.join(show_path(parent / name, context) for name in names)}?" if names else ""
+
+
+def refuse_masks(before: str, after: str) -> None:
+    """Raises `ToolError` where a change would write the mask of a secret in the place of the secret."""
+    if masks := new_masks(before, after):
+        raise ToolError(
+            f"The new text has {masks[0]} in it. That is a mask: the secret behind it is never shown to you, and would "
+            "be lost. Nothing was written. Use edit on the other lines only, or read the value from a variable."
+        )
 
 
 def not_encodable(content: TextFile, error: UnicodeEncodeError) -> str:

@@ -27,6 +27,7 @@ from typing import Literal
 
 from msgspec import Struct, field
 
+from tenuto.guard.secrets import KNOWN, hide_memory
 from tenuto.guard.terminal import sanitize_output
 from tenuto.last_acts import add_last_act
 from tenuto.text.bounding import Bounded, bound_middle, take_head, take_tail
@@ -60,14 +61,30 @@ class Collector:
         self._head = bytearray()
         self._tail = bytearray()
         self._descriptor: int | None = None
+        self._held = b""
         self._stored = 0
         self.fault = ""
         self.path: Path | None = None
         self.size = 0
         self.lines = 0
 
-    def add(self, chunk: bytes) -> None:
-        """Take the next bytes."""
+    def add(self, chunk: bytes) -> bytes:
+        """Take the next bytes; return what is ready to be shown.
+
+        Known secrets are masked. What may be the beginning of one waits for the next bytes, or for the end.
+        """
+        data = KNOWN.mask_bytes(self._held + chunk)
+        ready = len(data) - KNOWN.held_back(data)
+        self._held = data[ready:]
+        self._take(data[:ready])
+        return data[:ready]
+
+    def release(self) -> None:
+        """Take what waits: nothing comes behind it."""
+        held, self._held = self._held, b""
+        self._take(held)
+
+    def _take(self, chunk: bytes) -> None:
         self.size += len(chunk)
         self.lines += chunk.count(b"\n")
         if self._descriptor is not None:
@@ -103,6 +120,7 @@ class Collector:
 
     def close(self) -> None:
         """Close the file, if there is one."""
+        self.release()
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -142,6 +160,7 @@ class Collector:
 
     def text(self, max_chars: int, max_lines: int) -> CollectedText:
         """Return the text within the limits, safe for every terminal; stores the whole where something is cut."""
+        self.release()
         if self.size <= len(self._head) + len(self._tail):
             text = sanitize_output(bytes(self._head + self._tail).decode("utf-8", "replace"))
             bounded = bound_middle(text, max_chars, max_lines)
@@ -351,9 +370,9 @@ class Command:
         if not chunk:
             self.close()
             return
-        self.collector.add(chunk)
-        if self.on_output is not None:
-            self.on_output(chunk)
+        ready = self.collector.add(chunk)
+        if self.on_output is not None and ready:
+            self.on_output(ready)
 
     def _watch_exit(self) -> None:
         if hasattr(os, "pidfd_open"):
@@ -404,6 +423,7 @@ def start_command(
 
     Must be called on a running loop. Raises `OSError` (no such directory).
     """
+    hide_memory()
     ends = _open_ends(stdin)
     record = RunningRecord(records, text)
     try:

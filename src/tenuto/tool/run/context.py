@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from tenuto.config.settings import ToolSettings
+from tenuto.guard.secrets import command_environment
 from tenuto.guard.subject import ApprovalSubject
 from tenuto.protocol.message import FileUse, HistoryEvent
 from tenuto.protocol.part import ImagePart
@@ -165,6 +166,11 @@ class ToolContext:
         if self.settings.max_output_chars is None and self.window() >= LARGE_WINDOW:
             return READ_CHARS
         return self.max_chars
+
+    @property
+    def command_environ(self) -> dict[str, str]:
+        """The environment that commands of the model get: without secrets."""
+        return command_environment(self.environ, self.settings.pass_environment)
 
     @property
     def cwd(self) -> Path:

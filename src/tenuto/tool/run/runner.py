@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
+from tenuto.guard.secrets import mask_likely
 from tenuto.guard.subject import ApprovalSubject
 from tenuto.protocol.message import FileUse, ToolResultMessage
 from tenuto.protocol.part import ContentPart, TextPart, ToolCallPart
@@ -98,7 +99,7 @@ async def run_call(
 
 def _result(call: ToolCallPart, output: ToolOutput, context: ToolContext, duration: float) -> ToolResultMessage:
     limits = context.settings
-    output = msgspec.structs.replace(output, parts=tuple(_clean(part) for part in output.parts))
+    output = msgspec.structs.replace(output, parts=tuple(_clean(part, limits.mask_sent) for part in output.parts))
     most = output.max_chars or context.max_chars
     output = bound_output(output, most, limits.max_output_lines, call.id, context.store_output)
     return ToolResultMessage(
@@ -116,8 +117,11 @@ def _result(call: ToolCallPart, output: ToolOutput, context: ToolContext, durati
     )
 
 
-def _clean(part: ContentPart) -> ContentPart:
-    return TextPart(text=clean_text(part.text)) if isinstance(part, TextPart) else part
+def _clean(part: ContentPart, mask_sent: bool) -> ContentPart:
+    if not isinstance(part, TextPart):
+        return part
+    text = clean_text(part.text)
+    return TextPart(text=mask_likely(text) if mask_sent else text)
 
 
 def _decode(call: ToolCallPart) -> dict[str, Any]:
