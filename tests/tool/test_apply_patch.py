@@ -344,3 +344,10 @@ async def test_b10_a_cut_patch_changes_nothing(bench: Bench) -> None:
     text = update("a.py", "@@", "-a", "+b")
     for place in range(len(text)):
         assert ("is cut off" if place >= 15 else "begins with") in await refused(bench, text[:place])
+
+
+async def test_s7_a_patch_writes_no_mask_in_the_place_of_a_secret(bench: Bench) -> None:
+    bench.write("key.txt", "a\nb\n")
+    await bench.text("read", path="key.txt")
+    assert "That is a mask" in await refused(bench, update("key.txt", "@@", "-b", "+[masked: MY_TOKEN]"))
+    assert "That is a mask" in await refused(bench, patch("*** Add File: new.txt", "+[masked: MY_TOKEN]"))
