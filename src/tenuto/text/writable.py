@@ -6,6 +6,7 @@ A path that is to be found again goes through `path_text`, which loses nothing.
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any, cast
 
@@ -119,7 +120,11 @@ def tagged(name: str, text: str) -> str:
 
 
 def keep_within(text: str, *names: str) -> str:
-    """Return `text` with the closing tags of these names made harmless; any other text stays as it is."""
+    """Return `text` with the closing tags of these names made harmless, however they are spelled.
+
+    Any other text stays as it is.
+    """
     for name in names:
-        text = text.replace(f"</{name}>", f"<\\/{name}>")
+        if "<" in text:
+            text = re.sub(rf"<(?=\s*/\s*{re.escape(name)}\b)", r"<\\", text, flags=re.IGNORECASE)
     return text

@@ -12,9 +12,10 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 
 import msgspec
 
+from tenuto.guard.foreign import MOST_UNSEEN, MOST_UNSEEN_TOGETHER, count_unseen, frame_page
 from tenuto.guard.subject import ApprovalSubject
-from tenuto.protocol.message import PageView
-from tenuto.protocol.part import TextPart
+from tenuto.protocol.message import Message, PageView, ToolResultMessage, UserMessage
+from tenuto.protocol.part import TextPart, text_of
 from tenuto.text.bounding import shorten
 from tenuto.tool.image import MAX_IMAGE_BYTES, image_facts
 from tenuto.tool.output import ToolOutput, format_size
@@ -242,6 +243,9 @@ _META_CHARSET = re.compile(rb"<meta[^>]+charset=[\"']?([\w-]+)", re.IGNORECASE)
 _PORTS = {"http": 80, "https": 443}
 
 
+_PRIVATE = "is on this machine or its private network"
+
+
 class Page(msgspec.Struct, frozen=True, kw_only=True):
     """What came back. `is_cut`: there was more than is taken."""
 
@@ -263,21 +267,31 @@ class FetchTool(BuiltinTool):
         url = _parse(arguments.url)
         host = url.hostname or ""
         private = is_private_name(host) or host in context.private_hosts
+        concerns = [f"{host} {_PRIVATE}"] if private else []
+        unseen = _unseen(url, context)
+        if unseen > MOST_UNSEEN or unseen + context.unseen_sent.get(host, 0) > MOST_UNSEEN_TOGETHER:
+            concerns.append(
+                f"a page was read, and this address carries {unseen:,} characters to {host} that stand nowhere in the "
+                "conversation"
+            )
         return ApprovalSubject(
             kind="network",
             tool=self.name,
             summary=shorten(url.geturl(), 200),
             detail=url.geturl(),
             pattern=_origin(url),
-            concerns=(f"{host} is on this machine or its private network",) if private else (),
+            concerns=tuple(concerns),
         )
 
     async def run(self, arguments: FetchArguments, context: ToolContext) -> ToolOutput:
         """Fetch it. Raises `ToolError`."""
         limit = context.settings.fetch_timeout
+        url = _parse(arguments.url)
+        host = url.hostname or ""
+        context.unseen_sent[host] = context.unseen_sent.get(host, 0) + _unseen(url, context)
         try:
             async with asyncio.timeout(limit):
-                outcome = await _get(_parse(arguments.url), context)
+                outcome = await _get(url, context)
         except TimeoutError:
             raise ToolError(f"{arguments.url} took longer than {limit:g} s; nothing was fetched.") from None
         if isinstance(outcome, str):
@@ -297,6 +311,19 @@ def _parse(address: str) -> SplitResult:
     if not url.hostname or port == 0:
         raise ToolError(f"{shorten(address, 200)} names no host.")
     return url._replace(fragment="")
+
+
+def _unseen(url: SplitResult, context: ToolContext) -> int:
+    """Return how many characters of an address nobody has written, where the model has read a page; else 0."""
+    if not any(is_foreign(message) for message in context.view):
+        return 0
+    seen = [text_of(said.parts) for said in context.view if isinstance(said, UserMessage | ToolResultMessage)]
+    return count_unseen(url.geturl(), seen)
+
+
+def is_foreign(message: Message) -> bool:
+    """Whether a message holds text that somebody on the web wrote."""
+    return isinstance(message, ToolResultMessage) and any(isinstance(view, PageView) for view in message.ui)
 
 
 def _port(url: SplitResult) -> int:
@@ -338,7 +365,7 @@ async def _get(url: SplitResult, context: ToolContext) -> Page | str:
 
 async def _get_once(client: httpx.AsyncClient, url: SplitResult, context: ToolContext) -> Page | SplitResult:
     """Return the page or the address that it redirects to."""
-    may_be_private = bool(context.subject and context.subject.concerns)
+    may_be_private = any(_PRIVATE in concern for concern in context.subject.concerns) if context.subject else False
     checks = not may_be_private and not _uses_proxy(url)
     if checks:
         _refuse_private(url, first_private(await look_up(url.hostname or "", _port(url))), context)
@@ -397,7 +424,7 @@ def _show(page: Page, raw: bool, context: ToolContext) -> ToolOutput:
     text = _decode(page)
     if not raw and ("html" in page.media_type or text.lstrip()[:15].lower().startswith(("<!doctype html", "<html"))):
         text = html_to_text(text, page.url)
-    return ToolOutput(parts=(TextPart(text=f"{head}\n\n{text or '(empty)'}"),), ui=(view,), is_error=failed)
+    return ToolOutput(parts=(TextPart(text=f"{head}\n\n{frame_page(text or '(empty)')}"),), ui=(view,), is_error=failed)
 
 
 def _is_text(page: Page) -> bool:

@@ -46,6 +46,7 @@ class CallRunner:
         An interrupt cancels what runs, stores an "interrupted" result for every call that has none, and goes on up.
         """
         budget = self._step_budget(len(calls))
+        self._live.tool_context.view = self._live.session.get_llm_history()
         try:
             begun = 0
             for group in await self._groups(calls):

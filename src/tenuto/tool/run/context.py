@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from tenuto.config.settings import ToolSettings
 from tenuto.guard.secrets import command_environment
 from tenuto.guard.subject import ApprovalSubject
-from tenuto.protocol.message import FileUse, HistoryEvent
+from tenuto.protocol.message import FileUse, HistoryEvent, Message
 from tenuto.protocol.part import ImagePart
 from tenuto.tool.image import ImageFacts
 from tenuto.tool.output import LARGE_WINDOW, READ_CHARS, RESULT_CHARS, ToolOutput
@@ -145,6 +145,10 @@ class ToolContext:
         self.jobs = JobTable()
         self.files = FileTracker(session.state.files)
         self.workspace = Path(os.path.realpath(session.cwd))
+        self.view: Sequence[Message] = ()
+        """What the model saw when it made the calls of this step."""
+        self.unseen_sent: dict[str, int] = {}
+        """Characters of addresses that were new when they were sent, by host."""
         self.call_id = "call"
         self.emit: Callable[[str], None] = _ignore
         self.subject: ApprovalSubject | None = None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
+from tenuto.guard.foreign import disarm_notes
 from tenuto.guard.secrets import mask_likely
 from tenuto.guard.subject import ApprovalSubject
 from tenuto.protocol.message import FileUse, ToolResultMessage
@@ -120,7 +121,7 @@ def _result(call: ToolCallPart, output: ToolOutput, context: ToolContext, durati
 def _clean(part: ContentPart, mask_sent: bool) -> ContentPart:
     if not isinstance(part, TextPart):
         return part
-    text = clean_text(part.text)
+    text = disarm_notes(clean_text(part.text))
     return TextPart(text=mask_likely(text) if mask_sent else text)
 
 
@@ -172,5 +173,5 @@ def _crash_text(name: str, error: Exception) -> str:
 
 
 def _error(call: ToolCallPart, text: str, files: tuple[FileUse, ...] = ()) -> ToolResultMessage:
-    part = TextPart(text=clean_text(text))
+    part = TextPart(text=disarm_notes(clean_text(text)))
     return ToolResultMessage(call_id=call.id, name=call.name, parts=(part,), is_error=True, files=files)

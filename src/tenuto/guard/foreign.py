@@ -1,0 +1,42 @@
+"""Text that strangers wrote: framed as data, and watched when an address could carry something away. Pure.
+
+A page that was read may tell the model to send on what it knows. What can leave by `fetch` is the address itself, so
+after foreign text an address with many characters that nobody in the conversation has written asks, in every mode.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from urllib.parse import unquote_plus, urlsplit
+
+from tenuto.text.writable import tagged
+
+PAGE_TAG = "web-page"
+MOST_UNSEEN = 200
+"""Characters of one address that may be new after foreign text was read."""
+MOST_UNSEEN_TOGETHER = 1_000
+"""The same of all addresses of one host in a session: many short ones carry as much as a long one."""
+_PIECE = re.compile(r"[\w.~@:+-]+")
+_WORD = 3
+"""Shorter pieces stand in any text, and tell nothing."""
+
+
+def frame_page(text: str) -> str:
+    """Return foreign text between tags that it cannot end itself, and without notes of the harness."""
+    return tagged(PAGE_TAG, disarm_notes(text))
+
+
+def disarm_notes(text: str) -> str:
+    """Return text in which nothing looks like a note of the harness: those stand behind results, never in them."""
+    return re.sub(r"<(?=\s*/?\s*harness-note)", r"<\\", text, flags=re.IGNORECASE) if "arness-note" in text else text
+
+
+def count_unseen(url: str, seen: Sequence[str]) -> int:
+    """Return how many characters of an address, its host aside, stand in none of the texts."""
+    parts = urlsplit(url)
+    given = unquote_plus(f"{parts.username or ''}:{parts.password or ''} {parts.path} {parts.query}")
+    host = (parts.hostname or "").split(".")
+    pieces = [piece for piece in _PIECE.findall(given) if len(piece) > _WORD or piece.isdigit()]
+    sub_domains = [label for label in host[:-2] if len(label) > _WORD]
+    return sum(len(piece) for piece in (*pieces, *sub_domains) if not any(piece in text for text in seen))
