@@ -14,8 +14,8 @@ import msgspec
 
 from tenuto.guard.foreign import MOST_UNSEEN, MOST_UNSEEN_TOGETHER, count_unseen, frame_page
 from tenuto.guard.subject import ApprovalSubject
-from tenuto.protocol.message import Message, PageView, ToolResultMessage, UserMessage
-from tenuto.protocol.part import TextPart, text_of
+from tenuto.protocol.message import AssistantMessage, Message, PageView, ToolResultMessage, UserMessage
+from tenuto.protocol.part import TextPart, searches_in, text_of
 from tenuto.text.bounding import shorten
 from tenuto.tool.image import MAX_IMAGE_BYTES, image_facts
 from tenuto.tool.output import ToolOutput, format_size
@@ -323,6 +323,8 @@ def _unseen(url: SplitResult, context: ToolContext) -> int:
 
 def is_foreign(message: Message) -> bool:
     """Whether a message holds text that somebody on the web wrote."""
+    if isinstance(message, AssistantMessage):
+        return bool(searches_in(message.parts))
     return isinstance(message, ToolResultMessage) and any(isinstance(view, PageView) for view in message.ui)
 
 
