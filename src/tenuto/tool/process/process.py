@@ -13,6 +13,7 @@ import codecs
 import contextlib
 import errno
 import fcntl
+import functools
 import os
 import signal
 import struct
@@ -27,11 +28,13 @@ from typing import Literal
 
 from msgspec import Struct, field
 
+from tenuto.guard.sandbox.machine import launcher_words, open_confinement
+from tenuto.guard.sandbox.sandbox import Confined
 from tenuto.guard.terminal import sanitize_output
 from tenuto.last_acts import add_last_act
 from tenuto.text.bounding import Bounded, bound_middle, take_head, take_tail
 from tenuto.tool.output import format_size, notice_text
-from tenuto.tool.process.left_running import VARIABLE, RunningRecord, session_members
+from tenuto.tool.process.left_running import VARIABLE, RunningRecord, tree_members
 
 _END_BYTES = 256_000
 """Bytes kept in memory of either end; longer outputs go to a file from there on."""
@@ -229,12 +232,15 @@ class Command:
     """A running command. Everything happens on the loop that it was started on."""
 
     def __init__(
-        self, popen: subprocess.Popen[bytes], pipe: int, collector: Collector, record: RunningRecord, typing: int = -1
+        self, popen: subprocess.Popen[bytes], ends: _Ends, collector: Collector, record: RunningRecord, status: int = -1
     ) -> None:
         self._popen = popen
-        self._typing = typing
+        self._typing = ends.typing
         self._record = record
-        self._pipe = pipe
+        self._pipe = pipe = ends.reading
+        self._status = status
+        self._is_alone = status < 0
+        """Whether nothing of the command is left when its shell has ended; the launcher says so."""
         self._loop = asyncio.get_running_loop()
         self.collector = collector
         self.on_output: Callable[[bytes], None] | None = None
@@ -246,27 +252,20 @@ class Command:
 
     @property
     def pid(self) -> int:
-        """The shell's process id, which is also the id of its group and session."""
+        """The process id of what stands over the shell, which is also the id of its group and session."""
         return self._popen.pid
 
     def leaves_something(self) -> bool:
         """Whether the shell has ended and something that it started still runs or holds its output."""
-        if not self.exited.done():
-            return False
-        try:
-            os.killpg(self.pid, 0)
-        except ProcessLookupError:
-            if self.drained.is_set():
-                return False  # the usual end, told without a look at every process
-        except PermissionError:
-            pass
-        return bool(self.members())
+        if not self.exited.done() or self._is_alone:
+            return False  # told without a look at every process
+        return any(pid != self.pid for pid in self.members())
 
     def members(self) -> list[int]:
-        """Return the live processes of the command's session."""
-        members = session_members(self.pid)
+        """Return the live processes of the command's session, and what went from it to another one."""
+        members = tree_members(self.pid)
         # The id of a session that has died out can be given to a stranger: its leader would be alive again.
-        return [] if self.exited.done() and self.pid in members else members
+        return [] if self._popen.returncode is not None and self.pid in members else members
 
     async def end(self) -> None:
         """End the whole session: ask first, then kill. When cancelled meanwhile, kill at once."""
@@ -335,6 +334,8 @@ class Command:
         for _ in range(3):  # a process that forks meanwhile is seen by the next look
             members = self.members()
             for pid in members:
+                if pid == self.pid and signal.SIGKILL not in signals:
+                    continue  # what stands over the command ends with it
                 for number in signals:
                     with contextlib.suppress(ProcessLookupError, PermissionError):
                         os.kill(pid, number)
@@ -356,6 +357,9 @@ class Command:
             self.on_output(chunk)
 
     def _watch_exit(self) -> None:
+        if self._status >= 0:
+            self._loop.add_reader(self._status, self._status_came)
+            return
         if hasattr(os, "pidfd_open"):
             try:
                 watched = os.pidfd_open(self.pid)
@@ -365,6 +369,21 @@ class Command:
                 self._loop.add_reader(watched, self._exit_seen, watched)
                 return
         threading.Thread(target=self._wait_in_thread, daemon=True).start()
+
+    def _status_came(self) -> None:
+        """The launcher says how the shell ended, and later, by ending itself, that nothing of it is left."""
+        word = os.read(self._status, 64)
+        if word:
+            self._is_alone = word.endswith(b".\n")
+            self._note_exit(int(word[:-2]))
+            return
+        self._loop.remove_reader(self._status)
+        os.close(self._status)
+        self._status = -1
+        self._is_alone = True
+        code = self._popen.wait()
+        self._note_exit(code)
+        self._forget()
 
     def _exit_seen(self, watched: int) -> None:
         self._loop.remove_reader(watched)
@@ -399,38 +418,73 @@ def start_command(
     records: Path,
     *,
     stdin: Stdin = "none",
+    confined: Confined | None = None,
 ) -> Command:
     """Start `text` in a shell of its own, written down in `records` for as long as anything of it runs.
 
-    Must be called on a running loop. Raises `OSError` (no such directory).
+    `confined` is how it is held by the sandbox; it is closed here. Must be called on a running loop. Raises `OSError`
+    (no such directory).
     """
     ends = _open_ends(stdin)
+    over = _stand_over(confined)
     record = RunningRecord(records, text)
     try:
         popen = subprocess.Popen(
-            [find_shell(), "-c", text],
+            [*over.words, find_shell(), "-c", text],
             stdin=ends.stdin,
             stdout=ends.output,
             stderr=ends.output,
             cwd=cwd,
-            env={**shell_environment(environ), VARIABLE: record.word},
+            env={**shell_environment(confined.environ if confined else environ), VARIABLE: record.word},
             start_new_session=True,
+            pass_fds=over.passed,
             # One system call and no lock: nothing in it can wait for another thread.
             preexec_fn=partial(fcntl.ioctl, ends.stdin, termios.TIOCSCTTY, 0) if stdin == "tty" else None,  # noqa: PLW1509
         )
         record.started(popen.pid)
     except BaseException:
         record.remove()
-        for descriptor in {ends.reading, ends.typing} - {-1}:
+        for descriptor in {ends.reading, ends.typing, over.status} - {-1}:
             os.close(descriptor)
         raise
     finally:
-        for descriptor in {ends.stdin, ends.output} - {subprocess.DEVNULL}:
+        for descriptor in {ends.stdin, ends.output, *over.ours} - {subprocess.DEVNULL}:
             os.close(descriptor)
-    command = Command(popen, ends.reading, collector, record, ends.typing)
+    command = Command(popen, ends, collector, record, over.status)
     _started[:] = [one for one in _started if not one.exited.done() or one.leaves_something()]
     _started.append(command)
     return command
+
+
+class _Over(Struct, frozen=True):
+    """What stands over a command: its words, what it is passed, what is closed here then, and where its end is told."""
+
+    words: tuple[str, ...]
+    passed: tuple[int, ...]
+    ours: tuple[int, ...]
+    status: int = -1
+
+
+def _stand_over(confined: Confined | None) -> _Over:
+    """Return bubblewrap, or the launcher, which ends everything when this process is gone."""
+    if confined is not None and not confined.supervised:
+        return _Over(confined.words, confined.descriptors, confined.descriptors)
+    status, theirs = os.pipe()
+    confinement = open_confinement(confined.confinement) if confined is not None else -1
+    ours = (theirs, *((confinement,) if confinement >= 0 else ()))
+    words = launcher_words(_life(), theirs, confinement, 0)
+    return _Over((*words, *(confined.words if confined else ())), (_life(), *ours), ours, status)
+
+
+@functools.cache
+def _life() -> int:
+    """Return the end of a pipe that every launcher reads; the other end is open for as long as this process lives."""
+    reading, writing = os.pipe()
+    _held_open.append(writing)
+    return reading
+
+
+_held_open: list[int] = []
 
 
 class _Ends(Struct, frozen=True):
