@@ -24,6 +24,7 @@ FLAGS = {
     "--no-session": "no_session",
     "--inline": "inline",
     "--screen-reader": "screen_reader",
+    "--no-sandbox": "no_sandbox",
 }
 VALUES = {
     "--model": "model",
@@ -66,8 +67,8 @@ MOST = 1_000_000_000
 """A limit over this is no limit."""
 FORMATS = ("text", "json", "stream-json")
 MODES = ("ask", "edits", "auto", "plan")
-SUBCOMMANDS = ("sessions", "models", "import", "eval", "prompt", "doctor")
-RESERVED = ("acp", "config", "stats", "sandbox")
+SUBCOMMANDS = ("sessions", "models", "import", "eval", "prompt", "doctor", "sandbox")
+RESERVED = ("acp", "config", "stats")
 """Words that will be subcommands; they are not taken for a prompt."""
 
 
@@ -93,6 +94,7 @@ class Options(Struct, frozen=True):
     no_session: bool = False
     inline: bool = False
     screen_reader: bool = False
+    no_sandbox: bool = False
     subcommand: tuple[str, ...] = ()
 
 
@@ -166,6 +168,9 @@ def build_parser() -> argparse.ArgumentParser:
         action="append",
         metavar="RULE",
         help="allow without asking, as bash(pytest *) or edit(src/**)",
+    )
+    parser.add_argument(
+        "--no-sandbox", action="store_true", help="run commands without a sandbox; mode auto then runs them so, unasked"
     )
     parser.add_argument(
         "-c",

@@ -36,6 +36,7 @@ Wait = Annotated[float, Meta(ge=0.01, le=604_800)]
 """Seconds that something gets, at most a week."""
 Seconds = Annotated[float, Meta(ge=0, le=604_800)]
 """Seconds between two things; 0 is none."""
+Count = Annotated[int, Meta(ge=0, le=100_000_000)]
 Retries = Annotated[int, Meta(ge=0, le=1_000)]
 FileName = Annotated[str, Meta(pattern=r"^(?!\.{0,2}$)[^/\\\x00-\x1f\x7f]{1,255}$", description="file names")]
 """The name of a file in any folder, and no path."""
@@ -109,7 +110,9 @@ class BranchSummarySettings(Section, frozen=True, kw_only=True):
 class ToolSettings(Section, frozen=True, kw_only=True):
     """Limits of the tools: characters and lines of one result, seconds of one command.
 
-    `max_output_chars` is `None` where each tool has its own limit.
+    `max_output_chars` is `None` where each tool has its own limit. `max_processes` is what commands may have together,
+    `max_memory_mb` what each of their processes may, in megabytes, `max_outputs_mb` what all outputs of a session take
+    on disk; 0 is no limit.
     """
 
     max_output_chars: Characters | None = None
@@ -117,6 +120,9 @@ class ToolSettings(Section, frozen=True, kw_only=True):
     bash_timeout: Wait = 120.0
     bash_max_timeout: Wait = 600.0
     fetch_timeout: Wait = 30.0
+    max_processes: Count = 512
+    max_memory_mb: Count = 0
+    max_outputs_mb: Count = 1_000
 
 
 class AgentSettings(Section, frozen=True, kw_only=True):
@@ -140,6 +146,21 @@ class ExtensionSettings(Section, frozen=True, kw_only=True):
     paths: tuple[str, ...] = ()
     disabled: tuple[str, ...] = ()
     hook_timeout: Wait = 120.0
+
+
+class SandboxSettings(Section, frozen=True, kw_only=True):
+    """Where the model's commands run. `enabled`: in a sandbox, where the machine has one of this `kind`.
+
+    Paths may begin with `~`. `writable` and `hidden` are added to what is; `readable` are shown all the same. `network`
+    lets all commands reach it.
+    """
+
+    enabled: bool = True
+    kind: Literal["auto", "bubblewrap", "landlock", "seatbelt"] = "auto"
+    network: bool = False
+    writable: tuple[str, ...] = ()
+    readable: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
 
 
 class SessionSettings(Section, frozen=True, kw_only=True):
@@ -211,6 +232,7 @@ class Settings(Section, frozen=True, kw_only=True):
     branch_summary: BranchSummarySettings = BranchSummarySettings()
     agent: AgentSettings = AgentSettings()
     tools: ToolSettings = ToolSettings()
+    sandbox: SandboxSettings = SandboxSettings()
     session: SessionSettings = SessionSettings()
     extensions: ExtensionSettings = ExtensionSettings()
     instructions: InstructionSettings = InstructionSettings()

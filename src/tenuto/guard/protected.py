@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from itertools import pairwise
 
 INSTRUCTION_NAMES = frozenset({"agents.md", "agents.override.md", "claude.md", "claude.local.md", "gemini.md"})
 PROTECTED_NAMES = INSTRUCTION_NAMES | frozenset(
@@ -29,7 +30,7 @@ def is_protected_path(parts: Iterable[str]) -> bool:
     folded = [part.casefold() for part in parts]
     if not PROTECTED_NAMES.isdisjoint(folded):
         return True
-    return not PROTECTED_PAIRS.isdisjoint(zip(folded, folded[1:], strict=False))
+    return not PROTECTED_PAIRS.isdisjoint(pairwise(folded))
 
 
 def protected_entries(folder: str) -> list[str]:

@@ -34,6 +34,10 @@ class ApprovalSubject(msgspec.Struct, frozen=True, kw_only=True):
     pattern: str = ""
     concerns: tuple[str, ...] = ()
     fingerprint: str = ""
+    confined: bool = False
+    """The sandbox holds it: what it must not do it cannot do."""
+    leaves_sandbox: str = ""
+    """Why the model wants it to run outside of the sandbox, which a user decides in every mode."""
 
 
 class Allow(msgspec.Struct, frozen=True):
@@ -78,7 +82,7 @@ def is_inside(path: str, root: str) -> bool:
 
 
 def is_protected(path: str, root: str) -> bool:
-    """Whether writing `path` could make other programs run code or change the agent's own rules (`.git`, `AGENTS.md`)."""
+    """Whether writing `path` could make other programs run code, or change the agent's own rules."""
     return is_inside(path, root) and is_protected_path(path[len(root) :].split("/"))
 
 

@@ -8,6 +8,7 @@ import contextlib
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
@@ -17,6 +18,9 @@ from tenuto.session.store import RunningCommand
 from tenuto.text.bounding import cut_tail
 from tenuto.tool.process.process import DRAIN_SECONDS, Collector, Command, start_command
 from tenuto.tool.run.context import ToolContext
+
+if TYPE_CHECKING:
+    from tenuto.guard.sandbox.sandbox import Confined
 
 _FLUSH_SECONDS = 0.1
 _FLUSH_BYTES = 16_384
@@ -117,17 +121,29 @@ class ShellRun(Struct):
         context.session.store.running.forget(self.noted)
 
 
-async def run_shell(run: ShellRun, context: ToolContext, emit: Callable[[str], None], note: RunningCommand) -> None:
+async def run_shell(
+    run: ShellRun,
+    context: ToolContext,
+    emit: Callable[[str], None],
+    note: RunningCommand,
+    confined: Confined | None = None,
+) -> None:
     """Run the command to its end, its time limit or its cancellation; `emit` gets live output.
+
+    `confined` is how the sandbox holds it, `None` for a command of the user or one that runs outside.
 
     `note` stands beside the log while it runs, for the next open after a `kill -9`; `ShellRun.forget` removes it.
     Returns when the shell ends, whatever holds its pipe (R-077). A time limit or a cancellation ends the whole
     process tree first (R-078).
     """
-    collector = Collector(partial(_noted_path, run, context, note))
+    collector = Collector(partial(_noted_path, run, context, note), spool_limit=context.spool_room())
     live = LiveOutput(emit)
     try:
-        process = start_command(run.command, run.cwd, context.environ, collector, context.processes)
+        process = start_command(
+            *(run.command, run.cwd, context.environ, collector, context.processes),
+            confined=confined,
+            limits=context.limits,
+        )
     except (OSError, ValueError) as error:
         run.problem = f"the command could not be started: {error}"
         return

@@ -15,7 +15,7 @@ _KEPT_CAPABILITIES = ("CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID
 """What root keeps: in containers root works on files of other users. None of these undoes a mount."""
 _SHARED_RUN = ("/run/current-system", "/run/booted-system", "/run/opengl-driver", "/run/systemd/resolve")
 """What programs need of /run; the rest of it is sockets."""
-TEMPORARY = "/tmp"  # noqa: S108 - a folder of the session's own is mounted there
+TEMPORARY = "/tmp"
 CACHES = f"{TEMPORARY}/.caches"
 
 
@@ -57,7 +57,7 @@ def bubblewrap_words(program: str, policy: Policy, path: str, filter_descriptor:
         words += ["--cap-drop", "ALL", *(word for one in _KEPT_CAPABILITIES for word in ("--cap-add", one))]
     words += ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
     last: list[str] = []
-    for place, kind in sorted(_mounts(policy, path), key=lambda one: (one[0].count("/") if one[0] != "/" else 0)):
+    for place, kind in sorted(_mounts(policy, path), key=lambda one: one[0].count("/") if one[0] != "/" else 0):
         words += _words_of(place, kind, policy)
         if kind in {"hidden", "emptied"} and os.path.isdir(place):
             last += ["--remount-ro", place]
@@ -68,7 +68,7 @@ def bubblewrap_words(program: str, policy: Policy, path: str, filter_descriptor:
 
 def _mounts(policy: Policy, path: str) -> Iterator[tuple[str, str]]:
     """Yield each place once, with what becomes of it."""
-    made: dict[str, str] = {TEMPORARY: "temporary", "/var/tmp": "temporary"}  # noqa: S108
+    made: dict[str, str] = {TEMPORARY: "temporary", "/var/tmp": "temporary"}
     if os.path.isdir("/run") and not os.path.islink("/run"):
         made["/run"] = "emptied"
         made |= {place: "read" for place in _SHARED_RUN if os.path.isdir(place)}

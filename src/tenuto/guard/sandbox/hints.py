@@ -11,7 +11,9 @@ _NETWORK = re.compile(
     r"|Couldn't connect to server|urlopen error|PermissionError: \[Errno 1\] Operation not permitted",
     re.IGNORECASE,
 )
-_REFUSED = re.compile(r"Read-only file system|EROFS|Permission denied|EACCES|Operation not permitted|EPERM|os error 13", re.IGNORECASE)
+_REFUSED = re.compile(
+    r"Read-only file system|EROFS|Permission denied|EACCES|Operation not permitted|EPERM|os error 13", re.IGNORECASE
+)
 _PATH = re.compile(r"""(?:(?<=[\s'"‘“`(=:])|^)(~?/[^\s'"’”`():,;]+|\.[\w.-]+(?:/[^\s'"’”`():,;]*)?)""")
 _LOOKED_AT = 20_000
 _PATHS = 3

@@ -70,7 +70,7 @@ def confine(policy: Policy, version: int) -> Confinement:
             rules.append((READ_DIR, root))
     rules += [(everything, f"{policy.private}/tmp"), (_READ, policy.cwd)]
     rules += [(READ_FILE | WRITE_FILE | READ_DIR | _DEVICE_REQUESTS, place) for place in _DEVICES]
-    rules.append((everything & ~_DEVICE_REQUESTS, "/dev/shm"))  # noqa: S108 - where POSIX has shared memory
+    rules.append((everything & ~_DEVICE_REQUESTS, "/dev/shm"))
     families = (AF_INET, AF_INET6, AF_NETLINK) if policy.network else ()
     fitted = tuple((rights & handled & _fitting(place), place) for rights, place in rules if os.path.exists(place))
     return Confinement(
@@ -102,6 +102,6 @@ def beside(hidden: Sequence[str], shown: Iterable[str], place: str = "/") -> Ite
 def _fitting(place: str) -> int:
     """Return the rights that may be given on a place: those on folders are refused for a file."""
     try:
-        return -1 if stat.S_ISDIR(os.stat(place).st_mode) else _OF_A_FILE  # noqa: PTH116
+        return -1 if stat.S_ISDIR(os.stat(place).st_mode) else _OF_A_FILE
     except OSError:
         return 0

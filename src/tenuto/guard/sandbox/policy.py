@@ -84,8 +84,8 @@ class Places(Struct, frozen=True, kw_only=True):
 def make_policy(places: Places, cwd: str, environ: Mapping[str, str], *, strict: bool = False) -> Policy:
     """Return the policy of one command. A `strict` one, for what only reads, writes nothing and has no network."""
     home = os.path.realpath(environ.get("HOME") or pwd_home())
-    roots = [] if strict else _unique((places.workspace, *places.added, *_real(places.writable, home)))
-    git = [] if strict else git_directories(places.workspace)
+    roots: Sequence[str] = () if strict else _unique((places.workspace, *places.added, *_real(places.writable, home)))
+    git: list[str] = [] if strict else git_directories(places.workspace)
     protected = _unique([path for root in roots for path in _protected_below(root)] + _protected_in_git(git))
     readable = _real(places.readable, home)
     shown = _unique((places.outputs, *readable))

@@ -43,8 +43,8 @@ def remember(folders: Iterable[str], git: Iterable[str] = ()) -> Snapshot:
     return found
 
 
-def put_back(before: Snapshot, folders: Iterable[str], git: Iterable[str], aside: Path) -> list[str]:
-    """Undo what was done to protected files since; return a line on each. What was made goes to `aside`."""
+def put_back(before: Snapshot, folders: Iterable[str], git: Iterable[str], aside: Path, *, changed: bool) -> list[str]:
+    """Move what was made since to `aside`, and with `changed` restore what was changed; return a line on each."""
     after = remember(folders, git)
     if after == before:
         return []
@@ -54,13 +54,22 @@ def put_back(before: Snapshot, folders: Iterable[str], git: Iterable[str], aside
             continue
         with contextlib.suppress(OSError):
             said.append(f"{path} was made and is protected: it was moved to {_move(path, aside)}")
-    for path, one in before.items():
+    for path, one in before.items() if changed else ():
         if after.get(path) == one or (one.data is None and one.link is None) or _has_lost_its_git(path):
             continue
         with contextlib.suppress(OSError):
+            if os.path.lexists(path):
+                _move(path, aside)
             _restore(path, one)
             said.append(f"{path} was changed and is protected: it was put back")
     return said
+
+
+def name_changes(before: Snapshot, folders: Iterable[str], git: Iterable[str]) -> list[str]:
+    """Return a line on each protected file that is not as it was; nothing is undone."""
+    after = remember(folders, git)
+    paths = (path for path in sorted(after.keys() | before.keys()) if after.get(path) != before.get(path))
+    return [f"{path} is protected and changed meanwhile" for path in paths if not _is_of_a_new_repository(path, before)]
 
 
 def _tops(folders: Iterable[str], git: Iterable[str]) -> list[str]:
@@ -120,9 +129,9 @@ def _add(path: str, found: Snapshot) -> None:
     mode, stamp = stat.S_IMODE(facts.st_mode), (facts.st_size, facts.st_mtime_ns)
     try:
         if stat.S_ISLNK(facts.st_mode):
-            found[path] = Remembered(mode, link=os.readlink(path))  # noqa: PTH115
+            found[path] = Remembered(mode, link=os.readlink(path))
         elif stat.S_ISDIR(facts.st_mode):
-            for name in sorted(os.listdir(path)):  # noqa: PTH208
+            for name in sorted(os.listdir(path)):
                 _add(f"{path}/{name}", found)
         elif stat.S_ISREG(facts.st_mode) and facts.st_size <= _MOST_BYTES:
             found[path] = Remembered(mode, data=Path(path).read_bytes())

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from tenuto.guard.sandbox.machine import Machine, find_machine, open_filter
 from tenuto.guard.sandbox.policy import Places, Policy, command_environment, git_directories, make_policy
+
+if TYPE_CHECKING:
+    from tenuto.guard.sandbox.machine import Machine
 
 
 class Confined(Struct, frozen=True):
@@ -49,6 +50,8 @@ class Sandbox:
     @property
     def machine(self) -> Machine:
         """What this machine has; tried at the first call, which takes some 20 ms."""
+        from tenuto.guard.sandbox.machine import find_machine
+
         return find_machine(self._wish)
 
     @property
@@ -60,11 +63,6 @@ class Sandbox:
     def replaces_asking(self) -> bool:
         """Whether mode `auto` may run what it does not know: in a sandbox, or because the user wants none."""
         return not self.wanted or bool(self.machine.kind)
-
-    @property
-    def network(self) -> bool:
-        """Whether commands in it have the network."""
-        return self._places("").network
 
     def confine(self, cwd: Path, environ: Mapping[str, str], *, strict: bool) -> Confined:
         """Return how a command in `cwd` is started; `strict` is one that only reads. Raises `OSError`."""
@@ -86,18 +84,23 @@ class Sandbox:
 
     def _make_private(self) -> str:
         if not self._private or not os.path.isdir(self._private):
+            import tempfile
+
             self._private = os.path.realpath(tempfile.mkdtemp(prefix="tenuto-"))
         return self._private
 
     def close(self) -> None:
         """Remove the private folder; the sandbox makes another one when it is needed again."""
         if self._private:
+            import shutil
+
             shutil.rmtree(self._private, ignore_errors=True)
             self._private = ""
 
 
 def _in_bubblewrap(policy: Policy, environ: Mapping[str, str], program: str) -> Confined:
     from tenuto.guard.sandbox.bubblewrap import CACHES, TEMPORARY, bubblewrap_words, prepare_private
+    from tenuto.guard.sandbox.machine import open_filter
 
     prepare_private(policy.private)
     filtered = open_filter()

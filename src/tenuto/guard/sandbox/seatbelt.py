@@ -27,7 +27,7 @@ def seatbelt_profile(policy: Policy) -> str:
         "(deny process-info* (target others))",
         "(deny signal (target others))",
         "(allow signal (target same-sandbox))",
-        "(deny mach-lookup (global-name \"com.apple.SecurityServer\") (global-name \"com.apple.securityd\"))",
+        '(deny mach-lookup (global-name "com.apple.SecurityServer") (global-name "com.apple.securityd"))',
     ]
     if not policy.network:
         lines += [

@@ -24,17 +24,18 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct, field
 
-from tenuto.guard.sandbox.machine import launcher_words, open_confinement
-from tenuto.guard.sandbox.sandbox import Confined
 from tenuto.guard.terminal import sanitize_output
 from tenuto.last_acts import add_last_act
 from tenuto.text.bounding import Bounded, bound_middle, take_head, take_tail
 from tenuto.tool.output import format_size, notice_text
 from tenuto.tool.process.left_running import VARIABLE, RunningRecord, tree_members
+
+if TYPE_CHECKING:
+    from tenuto.guard.sandbox.sandbox import Confined
 
 _END_BYTES = 256_000
 """Bytes kept in memory of either end; longer outputs go to a file from there on."""
@@ -410,6 +411,13 @@ Stdin = Literal["none", "pipe", "tty"]
 """What a command reads from: nothing, a pipe, or a terminal of its own, which takes its output as well."""
 
 
+class CommandLimits(Struct, frozen=True):
+    """The most processes of commands, and kilobytes of memory of each process; 0 for no limit."""
+
+    processes: int = 512
+    memory: int = 0
+
+
 def start_command(
     text: str,
     cwd: Path,
@@ -419,6 +427,7 @@ def start_command(
     *,
     stdin: Stdin = "none",
     confined: Confined | None = None,
+    limits: CommandLimits = CommandLimits(),  # noqa: B008
 ) -> Command:
     """Start `text` in a shell of its own, written down in `records` for as long as anything of it runs.
 
@@ -426,7 +435,7 @@ def start_command(
     (no such directory).
     """
     ends = _open_ends(stdin)
-    over = _stand_over(confined)
+    over = _stand_over(confined, limits)
     record = RunningRecord(records, text)
     try:
         popen = subprocess.Popen(
@@ -465,15 +474,21 @@ class _Over(Struct, frozen=True):
     status: int = -1
 
 
-def _stand_over(confined: Confined | None) -> _Over:
+def _stand_over(confined: Confined | None, limits: CommandLimits) -> _Over:
     """Return bubblewrap, or the launcher, which ends everything when this process is gone."""
+    from tenuto.guard.sandbox.limits import joining_words, limiting_words
+
+    outer, inner = joining_words(limits.processes), limiting_words(0, limits.memory)
     if confined is not None and not confined.supervised:
-        return _Over(confined.words, confined.descriptors, confined.descriptors)
+        inner = limiting_words(limits.processes, limits.memory)
+        return _Over((*outer, *confined.words, *inner), confined.descriptors, confined.descriptors)
+    from tenuto.guard.sandbox.machine import launcher_words, open_confinement
+
     status, theirs = os.pipe()
     confinement = open_confinement(confined.confinement) if confined is not None else -1
     ours = (theirs, *((confinement,) if confinement >= 0 else ()))
-    words = launcher_words(_life(), theirs, confinement, 0)
-    return _Over((*words, *(confined.words if confined else ())), (_life(), *ours), ours, status)
+    words = launcher_words(_life(), theirs, confinement, 0 if os.geteuid() == 0 else limits.processes)
+    return _Over((*outer, *words, *(confined.words if confined else ()), *inner), (_life(), *ours), ours, status)
 
 
 @functools.cache
@@ -537,6 +552,12 @@ class Job(Struct, eq=False):
     started: float = field(default_factory=time.monotonic)
     stopped: bool = False
     """The user ended it."""
+    is_confined: bool = False
+    """The sandbox holds it."""
+    is_outside: bool = False
+    """It runs outside of the sandbox because a user allowed that; what is typed into it is asked about again."""
+    remarks: list[str] = field(default_factory=list[str])
+    """What the model has to know of what it did to protected files."""
     seen: int = 0
     """Bytes of its output that the model has been shown."""
 
@@ -559,7 +580,7 @@ class Job(Struct, eq=False):
         """Return one line: its command, and whether it runs or how it ended."""
         ended = "was ended by the user" if self.stopped else f"ended with exit code {self.exit_code}"
         state = f"is running, process {self.pid}" if self.is_running else ended
-        return f"{self.id} ({self.text}) {state}"
+        return "; ".join((f"{self.id} ({self.text}) {state}", *self.remarks))
 
     def take_news(self, max_chars: int, max_lines: int) -> str:
         """Return what it wrote since the last call of this, cut in its middle; each byte is returned once."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
@@ -17,9 +18,10 @@ from tenuto.protocol.message import FileUse, HistoryEvent
 from tenuto.protocol.part import ImagePart
 from tenuto.tool.image import ImageFacts
 from tenuto.tool.output import LARGE_WINDOW, READ_CHARS, RESULT_CHARS, ToolOutput
-from tenuto.tool.process.process import JobTable
+from tenuto.tool.process.process import SPOOL_LIMIT, CommandLimits, JobTable
 
 if TYPE_CHECKING:
+    from tenuto.guard.sandbox.sandbox import Sandbox
     from tenuto.session.store import Store
 
 
@@ -135,8 +137,12 @@ class ToolContext:
     approved; a tool that finds something else when it runs refuses.
     """
 
-    def __init__(self, session: SessionPlaces, settings: ToolSettings | None = None) -> None:
+    def __init__(
+        self, session: SessionPlaces, settings: ToolSettings | None = None, sandbox: Sandbox | None = None
+    ) -> None:
         self.session = session
+        self.sandbox = sandbox
+        """What holds the commands of the model; `None`: nothing does, and nobody minds."""
         self.window: Callable[[], int] = _no_window
         """Returns the tokens of the model's window as it is known or assumed, 0 where nobody says; on the loop only."""
         self.settings = settings or ToolSettings()
@@ -203,6 +209,20 @@ class ToolContext:
         except OSError:
             return ""  # a full disk must not stop the change itself
 
+    @property
+    def limits(self) -> CommandLimits:
+        """What a command may take of the machine."""
+        return CommandLimits(self.settings.max_processes, self.settings.max_memory_mb * 1024)
+
+    def spool_room(self) -> int:
+        """Return the bytes that one more output may take on disk, beside all that the session has stored."""
+        if not self.settings.max_outputs_mb:
+            return SPOOL_LIMIT
+        stored = 0
+        with contextlib.suppress(OSError):
+            stored = sum(entry.stat().st_size for entry in os.scandir(self.outputs))
+        return max(0, min(SPOOL_LIMIT, self.settings.max_outputs_mb * 1_000_000 - stored))
+
     def new_output_path(self, suffix: str = "txt") -> Path:
         """Return a path under `outputs` for this call that no file has yet."""
         self.outputs.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -227,6 +247,8 @@ class ToolContext:
     async def close(self) -> None:
         """End the background jobs and whatever commands left running."""
         await self.jobs.close()
+        if self.sandbox is not None:
+            self.sandbox.close()
 
 
 class Tool(Protocol):

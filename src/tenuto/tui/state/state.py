@@ -34,7 +34,7 @@ class StatusLine(msgspec.Struct, kw_only=True):
     """The facts of the status line. Tokens; `window` and `trigger` are `None` when unknown; `cost` in US dollars.
 
     `mode` is `None` as long as it is not known. `dirty` says that tracked files are not as committed; `jobs` is how
-    many background jobs run; `began` is how the conversation began.
+    many background jobs run; `began` is how the conversation began. `sandboxed` is false where the user does without.
     """
 
     model: str = ""
@@ -53,6 +53,7 @@ class StatusLine(msgspec.Struct, kw_only=True):
     estimated: bool = True
     total: Usage = msgspec.field(default_factory=Usage)
     jobs: int = 0
+    sandboxed: bool = True
 
     @property
     def cost(self) -> float | None:
