@@ -55,8 +55,9 @@ def bubblewrap_words(program: str, policy: Policy, path: str, filter_descriptor:
         words.append("--unshare-net")
     if os.geteuid() == 0:
         words += ["--cap-drop", "ALL", *(word for one in _KEPT_CAPABILITIES for word in ("--cap-add", one))]
-    words += ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
-    last: list[str] = []
+    words += ["--ro-bind", "/", "/", "--dev", "/dev", "--tmpfs", "/dev/shm", "--proc", "/proc"]
+    # Root writes to the kernel's settings without any capability: they are its files.
+    last = ["--remount-ro", "/dev", "--remount-ro", "/proc"]
     for place, kind in sorted(_mounts(policy, path), key=lambda one: one[0].count("/") if one[0] != "/" else 0):
         words += _words_of(place, kind, policy)
         if kind in {"hidden", "emptied"} and os.path.isdir(place):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 _GROUPS = "/sys/fs/cgroup"
 _JOIN = 'echo $$ >"$1" && shift && exec "$@"'
-_LIMIT = 'ulimit -u "$1" 2>/dev/null; [ "$2" = 0 ] || ulimit -v "$2"; shift 2; exec "$@"'
+_LIMIT = 'ulimit -u "$1" 2>/dev/null || ulimit -p "$1"; [ "$2" = 0 ] || ulimit -v "$2"; shift 2; exec "$@"'
 
 
 def joining_words(processes: int) -> list[str]:

@@ -61,7 +61,7 @@ class HeldCommand(Struct):
         said = [f"[{line}]" for line in self._put_back()]
         if self.confined is None or not exit_code:
             return said
-        what = explain_failure(output, network=self.confined.policy.network)
+        what = explain_failure(output, self.confined.policy)
         return [*said, *([_BLOCKED.format(what=what)] if what else ())]
 
     def remarks(self) -> list[str]:
