@@ -22,9 +22,14 @@ from tenuto.tool.run.context import BuiltinTool, ToolContext, ToolError
 from tenuto.tool.shell import ShellRun, run_shell
 
 if TYPE_CHECKING:
+    from tenuto.tool.process.process import Job
     from tenuto.tool.run.arguments import BashArguments
 
 OUTSIDE = "(outside the sandbox)"
+_JOB = (
+    "{job.id}, process {job.pid}. Its output goes to {job.log}. The jobs tool waits for it, reads on in its output and "
+    "stops it; it ends with the session."
+)
 _SUMMARY_CHARS = 200
 _FIRST_LOOK_SECONDS = 0.5
 """How long a background job is watched before the call returns: long enough to see it fail at once."""
@@ -68,12 +73,14 @@ class BashTool(BuiltinTool):
         context.when_stored[context.call_id] = partial(run.forget, context)
         note = RunningCommand(call_id=context.call_id, command=arguments.command)
         try:
-            await run_shell(run, context, context.emit, note, held.confined)
+            await run_shell(run, context, context.emit, note, held.confined, may_move=True)
         except asyncio.CancelledError:
             if not run.lines:
                 raise
         if run.problem:
             raise ToolError(f"{run.problem} (working directory {context.cwd})")
+        if run.moved_to:
+            return _moved(run, context, held, arguments)
         ending = "" if run.interrupted or run.timed_out else _ending(run)
         said = held.report(run.output, run.exit_code)
         return ToolOutput(
@@ -146,6 +153,23 @@ def _report(run: ShellRun, *, is_held: bool) -> str:
     return "\n".join(lines)
 
 
+def _moved(run: ShellRun, context: ToolContext, held: HeldCommand, arguments: BashArguments) -> ToolOutput:
+    """Return the result of a command that the user has moved to the background."""
+    job = next(job for job in context.jobs.all() if job.id == run.moved_to)
+    _note_job(job, context, held, arguments)
+    so_far = f"\nOutput so far:\n{run.output.rstrip()}" if run.output.strip() else ""
+    text = f"The user moved this command to the background: {_JOB.format(job=job)}{so_far}"
+    return ToolOutput(
+        parts=(TextPart(text=text),), ui=(ShellView(command=run.command, exit_code=None, background=True),)
+    )
+
+
+def _note_job(job: Job, context: ToolContext, held: HeldCommand, arguments: BashArguments) -> None:
+    job.is_confined = held.confined is not None
+    job.is_outside = "leaves_sandbox" in _sandbox_facts(arguments, context)
+    job.process.exited.add_done_callback(lambda _exited: job.remarks.extend(held.remarks()))
+
+
 async def _start_job(arguments: BashArguments, context: ToolContext) -> ToolOutput:
     command = arguments.command
     held = _hold(arguments, context)
@@ -160,9 +184,7 @@ async def _start_job(arguments: BashArguments, context: ToolContext) -> ToolOutp
     except (OSError, ValueError) as error:
         raise ToolError(f"the command could not be started: {error}") from error
     job = context.jobs.add(command, process, asked_for=True)
-    job.is_confined = held.confined is not None
-    job.is_outside = "leaves_sandbox" in _sandbox_facts(arguments, context)
-    process.exited.add_done_callback(lambda _exited: job.remarks.extend(held.remarks()))
+    _note_job(job, context, held, arguments)
     is_interrupted = False
     try:
         await asyncio.wait({process.exited}, timeout=_FIRST_LOOK_SECONDS)
@@ -184,8 +206,5 @@ async def _start_job(arguments: BashArguments, context: ToolContext) -> ToolOutp
         said = "".join(f"\n{line}" for line in held.report(output, job.exit_code))
         text = f"The background command ended at once with exit code {job.exit_code}.{so_far}{said}"
     else:
-        text = (
-            f"Running in the background as {job.id}, process {job.pid}. Its output goes to {job.log}. The jobs tool "
-            f"waits for it, reads on in its output and stops it; it ends with the session.{so_far}"
-        )
+        text = f"Running in the background as {_JOB.format(job=job)}{so_far}"
     return ToolOutput(parts=(TextPart(text=text),), ui=(view,), is_error=bool(job.exit_code))

@@ -92,7 +92,8 @@ class ShellRun(Struct):
 
     `timeout` is seconds, `None` for no limit. `exit_code` is 128 + n for a shell that signal n ended, `None` when the
     command was killed or could not be started (then `problem` says why). `interrupted` says that it was cancelled, and
-    `lines` how many it had written. `left_behind` names the process group of what still runs. `noted` is the name
+    `lines` how many it had written. `left_behind` names the process group of what still runs, `moved_to` the job that
+    the user made of it. `noted` is the name
     under which it is written down beside the log until `forget`, empty for one that was too short.
     """
 
@@ -106,6 +107,7 @@ class ShellRun(Struct):
     output_path: str = ""
     output_size: int = 0
     left_behind: int = 0
+    moved_to: str = ""
     problem: str = ""
     interrupted: bool = False
     lines: int = 0
@@ -127,8 +129,12 @@ async def run_shell(
     emit: Callable[[str], None],
     note: RunningCommand,
     confined: Confined | None = None,
+    *,
+    may_move: bool = False,
 ) -> None:
     """Run the command to its end, its time limit or its cancellation; `emit` gets live output.
+
+    With `may_move` the user can make a background job of it meanwhile.
 
     `confined` is how the sandbox holds it, `None` for a command of the user or one that runs outside.
 
@@ -148,11 +154,17 @@ async def run_shell(
         run.problem = f"the command could not be started: {error}"
         return
     process.on_output = live.add
-    noting = asyncio.get_running_loop().call_later(_NOTE_SECONDS, collector.spool)
+    loop = asyncio.get_running_loop()
+    noting = loop.call_later(_NOTE_SECONDS, collector.spool)
+    moved: asyncio.Future[None] = loop.create_future()
+    if may_move:
+        context.waited_for.add(moved)
     try:
-        await asyncio.wait({process.exited}, timeout=run.timeout)
+        await asyncio.wait({process.exited, moved}, timeout=run.timeout, return_when=asyncio.FIRST_COMPLETED)
         if process.exited.done():
             run.exit_code = process.exited.result()
+        elif moved.done():
+            run.moved_to = context.jobs.add(run.command, process, asked_for=True).id
         else:
             run.timed_out = True
             await process.end()
@@ -163,6 +175,7 @@ async def run_shell(
         await _drain(process)
         raise
     finally:
+        context.waited_for.discard(moved)
         noting.cancel()
         process.read_rest()
         process.on_output = None
@@ -188,8 +201,12 @@ async def _drain(process: Command) -> None:
 
 def _finish(run: ShellRun, process: Command, context: ToolContext) -> None:
     """Take over the output, and hand what still runs to the job table."""
-    job = context.jobs.add(run.command, process, asked_for=False) if process.leaves_something() else None
-    if job is not None:
+    job = next((job for job in context.jobs.all() if job.id == run.moved_to), None)
+    if job is None and process.leaves_something():
+        job = context.jobs.add(run.command, process, asked_for=False)
+    if job is not None and run.moved_to:
+        job.seen = process.collector.size
+    elif job is not None:
         run.left_behind = job.pid
     elif not process.exited.done():
         process.kill_now()

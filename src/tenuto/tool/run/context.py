@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hashlib
 import os
@@ -157,6 +158,8 @@ class ToolContext:
         """Hosts that turned out to have a private address: the next call asks for them."""
         self.ask_compaction: Callable[[str], Awaitable[str]] | None = None
         """Asks for a compaction with a focus; returns what the model is told, or raises `ToolError` with why not."""
+        self.waited_for: set[asyncio.Future[None]] = set()
+        """One for each command that a call waits for; done, it runs on as a job."""
         self.when_stored: dict[str, Callable[[], None]] = {}
         """What is to be done when the result of a call, by its id, is in the log."""
 
@@ -239,6 +242,12 @@ class ToolContext:
         made = object.__new__(ToolContext)
         vars(made).update(vars(self), call_id=call_id, emit=emit, subject=subject)
         return made
+
+    def move_to_background(self) -> None:
+        """Let the commands that calls wait for run on as background jobs."""
+        for moved in self.waited_for:
+            if not moved.done():
+                moved.set_result(None)
 
     def note_stored(self, call_id: str) -> None:
         """The result of a call is in the log."""

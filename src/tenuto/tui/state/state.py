@@ -21,7 +21,7 @@ from tenuto.tui.complete.paste import Pastes
 from tenuto.tui.keys.bindings import Bindings, ContextName
 from tenuto.tui.keys.keys import default_bindings
 from tenuto.tui.state.intents import CompletionItem
-from tenuto.tui.state.item import Gap, Part, Transcript
+from tenuto.tui.state.item import Gap, Part, ToolItem, Transcript
 
 TaskKind = Literal["agent", "compaction", "shell"]
 Detail = Literal["folded", "expanded"]
@@ -548,6 +548,12 @@ class UiState(msgspec.Struct):
         return self.search.current.id if self.search is not None and self.search.current else self.block
 
     @property
+    def waits_for_command(self) -> bool:
+        """Whether a call of the model waits for a command."""
+        items = (self.transcript.items.get(place) for place in self.calls.values())
+        return any(isinstance(item, ToolItem) and item.name == "bash" and item.state == "running" for item in items)
+
+    @property
     def contexts(self) -> tuple[ContextName, ...]:
         """The stack of what keys go to, top first. An open dialog lets only scrolling and global keys through."""
         below: tuple[ContextName, ...] = ("transcript", "global")
@@ -565,7 +571,7 @@ class UiState(msgspec.Struct):
             return ("queue", *below)
         editor: tuple[ContextName, ...] = ("prompt", *below)
         if not self.draft.text:
-            editor = ("empty", *editor)
+            editor = ("empty", *(("command",) if self.waits_for_command else ()), *editor)
         elif self.draft.text.startswith("!"):
             editor = ("shell", *editor)
         return ("completion", *editor) if self.completion is not None else editor
