@@ -22,7 +22,7 @@ from tenuto.tool.run.context import BuiltinTool, ToolContext, ToolError
 from tenuto.tool.shell import ShellRun, run_shell
 
 if TYPE_CHECKING:
-    from tenuto.tool.process.process import Job
+    from tenuto.tool.process.job_table import Job
     from tenuto.tool.run.arguments import BashArguments
 
 OUTSIDE = "(outside the sandbox)"

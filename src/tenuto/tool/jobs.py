@@ -14,7 +14,7 @@ from tenuto.tool.output import ToolOutput
 from tenuto.tool.run.context import BuiltinTool, ToolContext, ToolError
 
 if TYPE_CHECKING:
-    from tenuto.tool.process.process import Job
+    from tenuto.tool.process.job_table import Job
     from tenuto.tool.run.arguments import JobsArguments
 
 _SUMMARY_CHARS = 120

@@ -19,7 +19,8 @@ from tenuto.protocol.message import FileUse, HistoryEvent
 from tenuto.protocol.part import ImagePart
 from tenuto.tool.image import ImageFacts
 from tenuto.tool.output import LARGE_WINDOW, READ_CHARS, RESULT_CHARS, ToolOutput
-from tenuto.tool.process.process import SPOOL_LIMIT, CommandLimits, JobTable
+from tenuto.tool.process.job_table import JobTable
+from tenuto.tool.process.process import SPOOL_LIMIT, CommandLimits
 
 if TYPE_CHECKING:
     from tenuto.guard.sandbox.sandbox import Sandbox
