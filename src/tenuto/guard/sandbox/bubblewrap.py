@@ -48,9 +48,10 @@ def prepare_private(private: str) -> None:
 def bubblewrap_words(program: str, policy: Policy, path: str, filter_descriptor: int) -> list[str]:
     """Return what stands before the command. `path` is its PATH; the filter of system calls is read from a descriptor.
 
-    The mounts go from the root down, so that what stands deeper in the tree wins.
+    The mounts go from the root down, so that what stands deeper in the tree wins. It is not told to die with its
+    parent: it would end what the shell left running, and the launcher ends all of it anyhow.
     """
-    words = [program, "--die-with-parent", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
+    words = [program, "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
     if not policy.network:
         words.append("--unshare-net")
     if os.geteuid() == 0:

@@ -28,6 +28,7 @@ HIGHEST_CAPABILITY = 63
 ADD_RULE, RESTRICT_SELF = 445, 446
 CREATE_RULESET = 444
 KILLED_TIMES = 200
+SETTLING_LOOKS, SETTLING_SECONDS = 4, 0.01
 GIVEN_UP = 126
 IGNORED = (_signal.SIGTERM, _signal.SIGHUP, _signal.SIGINT, _signal.SIGQUIT)
 
@@ -66,8 +67,19 @@ def _stand_by(shell: int, life: int, status: int, ours: int) -> int:
         before = code
         code, alone = _reap(shell, code)
         if code is not None and before is None:
+            alone = alone or _soon_alone(ours, shell, code)
             _tell(status, b"%d%s\n" % (code, b"." if alone else b"+"))
     return code or 0
+
+
+def _soon_alone(ours: int, shell: int, code: int) -> bool:
+    """Wait a moment for what ends with the shell, as the first process of bubblewrap's namespace does."""
+    for _ in range(SETTLING_LOOKS):
+        if select.select([ours], [], [], SETTLING_SECONDS)[0]:
+            os.read(ours, 4096)
+        if _reap(shell, code)[1]:
+            return True
+    return False
 
 
 def _tell(status: int, word: bytes) -> None:

@@ -12,20 +12,19 @@ from msgspec import Struct
 from tenuto.guard.sandbox.policy import Places, Policy, command_environment, git_directories, make_policy
 
 if TYPE_CHECKING:
-    from tenuto.guard.sandbox.machine import Machine
+    from tenuto.guard.sandbox.machine import Kind, Machine
 
 
 class Confined(Struct, frozen=True):
     """How a command is started: the words before it, its environment, what the launcher holds it by.
 
-    `descriptors` are passed on, and closed here once it runs. `supervised`: the launcher stands over it; else
-    bubblewrap does, whose process namespace ends with it.
+    `descriptors` are passed on, and closed here once it runs.
     """
 
+    kind: Kind
     words: tuple[str, ...]
     environ: Mapping[str, str]
     policy: Policy
-    supervised: bool
     confinement: bytes = b""
     descriptors: tuple[int, ...] = ()
 
@@ -106,10 +105,10 @@ def _in_bubblewrap(policy: Policy, environ: Mapping[str, str], program: str) -> 
     filtered = open_filter()
     words = bubblewrap_words(program, policy, environ.get("PATH", ""), filtered)
     return Confined(
+        kind="bubblewrap",
         words=tuple(words),
         environ=command_environment(environ, policy, TEMPORARY, CACHES),
         policy=policy,
-        supervised=False,
         descriptors=(filtered,) if filtered >= 0 else (),
     )
 
@@ -121,10 +120,10 @@ def _in_landlock(policy: Policy, environ: Mapping[str, str], detail: str) -> Con
     temporary, caches = _own_temporary(policy)
     version = int(detail.rpartition(" ")[2])
     return Confined(
+        kind="landlock",
         words=(),
         environ=command_environment(environ, policy, temporary, caches),
         policy=policy,
-        supervised=True,
         confinement=encode_confinement(confine(policy, version)),
     )
 
@@ -134,10 +133,10 @@ def _in_seatbelt(policy: Policy, environ: Mapping[str, str]) -> Confined:
 
     temporary, caches = _own_temporary(policy)
     return Confined(
+        kind="seatbelt",
         words=tuple(seatbelt_words(policy)),
         environ=command_environment(environ, policy, temporary, caches),
         policy=policy,
-        supervised=True,
     )
 
 

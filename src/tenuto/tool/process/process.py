@@ -19,7 +19,6 @@ import signal
 import struct
 import subprocess
 import termios
-import threading
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -232,14 +231,14 @@ class Command:
     """A running command. Everything happens on the loop that it was started on."""
 
     def __init__(
-        self, popen: subprocess.Popen[bytes], ends: _Ends, collector: Collector, record: RunningRecord, status: int = -1
+        self, popen: subprocess.Popen[bytes], ends: _Ends, collector: Collector, record: RunningRecord, status: int
     ) -> None:
         self._popen = popen
         self._typing = ends.typing
         self._record = record
         self._pipe = pipe = ends.reading
         self._status = status
-        self._is_alone = status < 0
+        self._is_alone = False
         """Whether nothing of the command is left when its shell has ended; the launcher says so."""
         self._loop = asyncio.get_running_loop()
         self.collector = collector
@@ -248,7 +247,7 @@ class Command:
         self.drained = asyncio.Event()
         os.set_blocking(pipe, False)
         self._loop.add_reader(pipe, self._read)
-        self._watch_exit()
+        self._loop.add_reader(status, self._status_came)
 
     @property
     def pid(self) -> int:
@@ -356,20 +355,6 @@ class Command:
         if self.on_output is not None:
             self.on_output(chunk)
 
-    def _watch_exit(self) -> None:
-        if self._status >= 0:
-            self._loop.add_reader(self._status, self._status_came)
-            return
-        if hasattr(os, "pidfd_open"):
-            try:
-                watched = os.pidfd_open(self.pid)
-            except OSError:
-                pass
-            else:
-                self._loop.add_reader(watched, self._exit_seen, watched)
-                return
-        threading.Thread(target=self._wait_in_thread, daemon=True).start()
-
     def _status_came(self) -> None:
         """The launcher says how the shell ended, and later, by ending itself, that nothing of it is left."""
         word = os.read(self._status, 64)
@@ -379,21 +364,10 @@ class Command:
             return
         self._loop.remove_reader(self._status)
         os.close(self._status)
-        self._status = -1
         self._is_alone = True
         code = self._popen.wait()
         self._note_exit(code)
         self._forget()
-
-    def _exit_seen(self, watched: int) -> None:
-        self._loop.remove_reader(watched)
-        os.close(watched)
-        self._note_exit(self._popen.wait())
-
-    def _wait_in_thread(self) -> None:
-        code = self._popen.wait()
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            self._loop.call_soon_threadsafe(self._note_exit, code)
 
     def _note_exit(self, code: int) -> None:
         if not self.exited.done():
@@ -470,24 +444,22 @@ class _Over(Struct, frozen=True):
     words: tuple[str, ...]
     passed: tuple[int, ...]
     ours: tuple[int, ...]
-    status: int = -1
+    status: int
 
 
 def _stand_over(confined: Confined | None, limits: CommandLimits) -> _Over:
-    """Return bubblewrap, or the launcher, which ends everything when this process is gone."""
+    """Return the launcher, which ends everything when this process is gone, and what is behind it."""
     from tenuto.guard.sandbox.limits import joining_words, limiting_words
-
-    outer, inner = joining_words(limits.processes), limiting_words(0, limits.memory)
-    if confined is not None and not confined.supervised:
-        inner = limiting_words(limits.processes, limits.memory)
-        return _Over((*outer, *confined.words, *inner), confined.descriptors, confined.descriptors)
     from tenuto.guard.sandbox.machine import launcher_words, open_confinement
 
+    counts_inside = confined is not None and confined.kind == "bubblewrap"
+    inner = limiting_words(limits.processes if counts_inside else 0, limits.memory)
+    outside = 0 if counts_inside or os.geteuid() == 0 else limits.processes
     status, theirs = os.pipe()
     confinement = open_confinement(confined.confinement) if confined is not None else -1
-    ours = (theirs, *((confinement,) if confinement >= 0 else ()))
-    words = launcher_words(_life(), theirs, confinement, 0 if os.geteuid() == 0 else limits.processes)
-    return _Over((*outer, *words, *(confined.words if confined else ()), *inner), (_life(), *ours), ours, status)
+    ours = (theirs, *((confinement,) if confinement >= 0 else ()), *(confined.descriptors if confined else ()))
+    words = (*joining_words(limits.processes), *launcher_words(_life(), theirs, confinement, outside))
+    return _Over((*words, *(confined.words if confined else ()), *inner), (_life(), *ours), ours, status)
 
 
 @functools.cache

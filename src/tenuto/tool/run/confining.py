@@ -75,7 +75,7 @@ class HeldCommand(Struct):
             return []
         aside = self.context.outputs / KEPT_ASIDE
         # Bubblewrap keeps what there was from being changed: whatever changed all the same, the user has changed.
-        return put_back(self.before, *_protected(self.context), aside, changed=self.confined.supervised)
+        return put_back(self.before, *_protected(self.context), aside, changed=self.confined.kind != "bubblewrap")
 
 
 def hold_command(context: ToolContext, *, outside: bool = False) -> HeldCommand:
