@@ -36,7 +36,6 @@ CACHE_VARIABLES = {
     "YARN_CACHE_FOLDER": "yarn",
     "GOCACHE": "go-build",
     "CCACHE_DIR": "ccache",
-    "CARGO_TARGET_TMPDIR": "cargo",
 }
 """Caches without which a program does not work at all: in the private folder, where the user has not set them."""
 _MODULES_LOOKED_AT = 200
@@ -112,13 +111,11 @@ def pwd_home() -> str:
         return "/nonexistent"
 
 
-def command_environment(environ: Mapping[str, str], policy: Policy, temporary: str, caches: str) -> dict[str, str]:
+def command_environment(environ: Mapping[str, str], temporary: str, caches: str) -> dict[str, str]:
     """Return the environment of a command in the sandbox: its temporary folder, its caches, no way to sockets."""
     kept = {name: value for name, value in environ.items() if name not in SOCKET_VARIABLES}
     kept |= {name: f"{caches}/{folder}" for name, folder in CACHE_VARIABLES.items() if name not in environ}
     kept |= {"TMPDIR": temporary, "TMP": temporary, "TEMP": temporary}
-    if not policy.network:
-        kept["TENUTO_NETWORK"] = "off"
     return kept
 
 

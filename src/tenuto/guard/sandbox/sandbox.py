@@ -107,7 +107,7 @@ def _in_bubblewrap(policy: Policy, environ: Mapping[str, str], program: str) -> 
     return Confined(
         kind="bubblewrap",
         words=tuple(words),
-        environ=command_environment(environ, policy, TEMPORARY, CACHES),
+        environ=command_environment(environ, TEMPORARY, CACHES),
         policy=policy,
         descriptors=(filtered,) if filtered >= 0 else (),
     )
@@ -122,7 +122,7 @@ def _in_landlock(policy: Policy, environ: Mapping[str, str], detail: str) -> Con
     return Confined(
         kind="landlock",
         words=(),
-        environ=command_environment(environ, policy, temporary, caches),
+        environ=command_environment(environ, temporary, caches),
         policy=policy,
         confinement=encode_confinement(confine(policy, version)),
     )
@@ -135,7 +135,7 @@ def _in_seatbelt(policy: Policy, environ: Mapping[str, str]) -> Confined:
     return Confined(
         kind="seatbelt",
         words=tuple(seatbelt_words(policy)),
-        environ=command_environment(environ, policy, temporary, caches),
+        environ=command_environment(environ, temporary, caches),
         policy=policy,
     )
 
