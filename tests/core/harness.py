@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -58,7 +57,6 @@ def make_start(tmp_path: Path, environ: dict[str, str], **changes) -> Start:
     work = tmp_path / "work"
     work.mkdir(exist_ok=True)
     values = {"cwd": work, "home": tmp_path / "home", "model": "openai-chat/test", "mode": "auto", "environ": environ}
-    values["sandboxed"] = os.environ.get("TENUTO_SANDBOX__ENABLED") != "false"  # what this machine has
     return Start(**{**values, **changes})
 
 

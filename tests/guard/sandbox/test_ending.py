@@ -120,3 +120,40 @@ def test_r078_an_ended_command_leaves_nothing(tmp_path, kind, way):
         owner.communicate()
         for pid in named(mark):
             os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("sandbox", ["bubblewrap", "landlock", "none"])
+def test_s10_kill_9_of_a_whole_run_leaves_nothing(tmp_path, sandbox):
+    from tests.server import Call, Reply, ServerThread
+
+    if sandbox != "none":
+        need(sandbox)
+    (tmp_path / "work").mkdir()
+    mark = f"79{os.getpid()}.{len(sandbox)}"
+    line = f"env -i setsid sleep {mark} & setsid sleep {mark} & sleep {mark}"
+    with ServerThread([Reply(tool_calls=[Call("bash", {"command": line})]), Reply("done")]) as server:
+        environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TENUTO_HOME": str(tmp_path / "home")}
+        environ |= {"TENUTO_SANDBOX__KIND": "auto" if sandbox == "none" else sandbox, **server.environ()}
+        words = [sys.executable, "-m", "tenuto", "-p", "go", "--mode", "auto", "--model", "openai-chat/test"]
+        more = ["--no-sandbox"] if sandbox == "none" else []
+        run = subprocess.Popen(
+            [*words, *more],
+            cwd=tmp_path / "work",
+            env=environ,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            deadline = time.monotonic() + 60
+            while len(named(mark)) < 3 and time.monotonic() < deadline:
+                time.sleep(0.05)
+            assert len(named(mark)) == 3
+            run.send_signal(signal.SIGKILL)
+            run.wait()
+            assert gone_in_time(mark)
+        finally:
+            run.kill()
+            run.wait()
+            for pid in named(mark):
+                os.kill(pid, signal.SIGKILL)
