@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from itertools import pairwise
+from pathlib import Path
 
 INSTRUCTION_NAMES = frozenset({"agents.md", "agents.override.md", "claude.md", "claude.local.md", "gemini.md"})
 PROTECTED_NAMES = INSTRUCTION_NAMES | frozenset(
@@ -42,6 +43,8 @@ def protected_entries(folder: str) -> list[str]:
             found.append(f"{folder.rstrip('/')}/{name}")
         elif any(folded == first for first, _ in PROTECTED_PAIRS):
             inner = f"{folder.rstrip('/')}/{name}"
+            if Path(inner).is_symlink():
+                continue  # what it leads to is judged by where it is
             found += [f"{inner}/{one}" for one in _names(inner) if (folded, one.casefold()) in PROTECTED_PAIRS]
     return found
 

@@ -123,3 +123,31 @@ async def test_a_work_tree_commits_to_the_repository_that_knows_it_and_to_no_oth
         (main / ".git" / "worktrees" / "tree" / "gitdir").write_text(f"{made.root / 'tree' / '.git'}\n")
         result, _ = await made.run(f"echo x > {main}/.git/x")
         assert result.is_error
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "line",
+    [
+        "rm -rf .vscode; ln -s $OUT .vscode",
+        "mv .vscode .v; ln -s $OUT .vscode",
+        "rm -rf .github; ln -s $OUT .github",
+        "rm -rf .github/workflows; ln -s $OUT .github/workflows",
+        "rm AGENTS.md; ln -s $OUT/keep AGENTS.md",
+        "rm AGENTS.md; mkdir AGENTS.md; echo x > AGENTS.md/x",
+        "rm -rf .claude; ln -s $OUT .claude; ln -s $OUT/keep CLAUDE.md",
+        "rm -rf .git/hooks; ln -s $OUT .git/hooks",
+    ],
+)
+async def test_what_is_put_back_follows_no_link(kind, line):
+    with places(kind) as made:
+        (made.work / ".vscode" / "keep").write_text("other")
+        (made.outside / "workflows").mkdir()
+        (made.outside / "workflows" / "ci.yml").write_text("theirs")
+        before = made.outer()
+        await made.run(line)
+        assert made.outer() == before
+        assert not (made.work / ".vscode").is_symlink()
+        assert (made.work / ".vscode" / "keep").read_text() == "other"
+        assert (made.work / "AGENTS.md").read_text() == "a\n"
+        assert not (made.work / "CLAUDE.md").exists()

@@ -20,6 +20,8 @@ from tenuto.guard.protected import GIT_PROTECTED, protected_entries
 
 _MOST_FILES = 500
 _MOST_BYTES = 1_000_000
+_OF_GIT = frozenset({".git", "info", "hooks"})
+"""Folders that stay when the last protected file in them is moved away."""
 
 
 class Remembered(Struct, frozen=True):
@@ -53,13 +55,13 @@ def put_back(before: Snapshot, folders: Iterable[str], git: Iterable[str], aside
         if _is_of_a_new_repository(path, before):
             continue
         with contextlib.suppress(OSError):
-            said.append(f"{path} was made and is protected: it was moved to {_move(path, aside)}")
+            said.append(f"{path} was made and is protected: it was moved to {_take_away(path, aside)}")
     for path, one in before.items() if changed else ():
         if after.get(path) == one or (one.data is None and one.link is None) or _has_lost_its_git(path):
             continue
         with contextlib.suppress(OSError):
-            if os.path.lexists(path):
-                _move(path, aside)
+            if path in after:
+                _take_away(path, aside)
             _restore(path, one)
             said.append(f"{path} was changed and is protected: it was put back")
     return said
@@ -141,30 +143,90 @@ def _add(path: str, found: Snapshot) -> None:
         found[path] = Remembered(mode, stamp=stamp)
 
 
-def _move(path: str, aside: Path) -> Path:
+# Everything from here on goes through descriptors of folders, opened without following links: a command that still
+# runs may put a link in the place of any of them.
+
+
+def _take_away(path: str, aside: Path) -> Path:
+    """Move a file or link to `aside`, with the folder above where that is empty then. Raises `OSError`."""
     aside.mkdir(mode=0o700, parents=True, exist_ok=True)
+    name = os.path.basename(path)
+    folder = _open_folder(os.path.dirname(path))
+    try:
+        target = _copy_aside(folder, name, aside)
+        os.unlink(name, dir_fd=folder)
+    finally:
+        os.close(folder)
+    above = os.path.dirname(path)
+    if os.path.basename(above).casefold() not in _OF_GIT:
+        with contextlib.suppress(OSError):  # one that has something else stays
+            outer = _open_folder(os.path.dirname(above))
+            try:
+                os.rmdir(os.path.basename(above), dir_fd=outer)
+            finally:
+                os.close(outer)
+    return target
+
+
+def _copy_aside(folder: int, name: str, aside: Path) -> Path:
+    """Write what is there into a new file; of a link the words that it is one."""
     number = 1
-    while os.path.lexists(target := aside / f"{number}-{os.path.basename(path)}"):
+    while os.path.lexists(target := aside / f"{number}-{name}"):
         number += 1
-    shutil.move(path, target)
-    parent = Path(path).parent
-    with contextlib.suppress(OSError):  # a folder that has something else stays
-        if parent.name.casefold() not in {".git", "info", "hooks"}:
-            parent.rmdir()
+    facts = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    if stat.S_ISREG(facts.st_mode):
+        source = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+        with os.fdopen(source, "rb") as opened, target.open("xb") as kept:
+            shutil.copyfileobj(opened, kept)
+    else:
+        what = os.readlink(name, dir_fd=folder) if stat.S_ISLNK(facts.st_mode) else "no file"
+        target.write_text(f"link to {what}\n")
     return target
 
 
 def _restore(path: str, one: Remembered) -> None:
-    target = Path(path)
-    if target.is_dir() and not target.is_symlink():
-        shutil.rmtree(target)
-    with contextlib.suppress(FileNotFoundError):
-        target.unlink()
-    target.parent.mkdir(parents=True, exist_ok=True)
-    if one.link is not None:
-        target.symlink_to(one.link)
-        return
-    descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, one.mode)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(one.data or b"")
-        os.fchmod(descriptor, one.mode)
+    name = os.path.basename(path)
+    folder = _open_folder(os.path.dirname(path), make=True)
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+                os.rmdir(name, dir_fd=folder)
+            else:
+                os.unlink(name, dir_fd=folder)
+        if one.link is not None:
+            os.symlink(one.link, name, dir_fd=folder)
+            return
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+        descriptor = os.open(name, flags, one.mode, dir_fd=folder)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(one.data or b"")
+            os.fchmod(descriptor, one.mode)
+    finally:
+        os.close(folder)
+
+
+def _open_folder(path: str, *, make: bool = False) -> int:
+    """Return a descriptor of a folder; a link on the way is an error, or with `make` replaced by a folder."""
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    held = os.open("/", flags)
+    for name in path.strip("/").split("/"):
+        try:
+            inner = _step_into(held, name, flags, make=make)
+        finally:
+            os.close(held)
+        held = inner
+    return held
+
+
+def _step_into(held: int, name: str, flags: int, *, make: bool) -> int:
+    try:
+        return os.open(name, flags, dir_fd=held)
+    except FileNotFoundError:
+        if not make:
+            raise
+    except OSError:
+        if not make:
+            raise
+        os.unlink(name, dir_fd=held)  # a link, or a file: the command put it there
+    os.mkdir(name, 0o755, dir_fd=held)
+    return os.open(name, flags, dir_fd=held)
