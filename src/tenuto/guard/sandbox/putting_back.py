@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import stat
 from collections.abc import Iterable
 from pathlib import Path
@@ -175,6 +174,8 @@ def _copy_aside(folder: int, name: str, aside: Path) -> Path:
         number += 1
     facts = os.stat(name, dir_fd=folder, follow_symlinks=False)
     if stat.S_ISREG(facts.st_mode):
+        import shutil  # few commands come here
+
         source = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
         with os.fdopen(source, "rb") as opened, target.open("xb") as kept:
             shutil.copyfileobj(opened, kept)
