@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from tenuto.guard.approval import reads_only
-from tenuto.guard.sandbox.hints import explain_failure
 from tenuto.guard.sandbox.policy import Places
 from tenuto.guard.sandbox.putting_back import Snapshot, name_changes, put_back, remember
 from tenuto.guard.sandbox.sandbox import Sandbox
@@ -61,6 +60,8 @@ class HeldCommand(Struct):
         said = [f"[{line}]" for line in self._put_back()]
         if self.confined is None or not exit_code:
             return said
+        from tenuto.guard.sandbox.hints import explain_failure
+
         what = explain_failure(output, self.confined.policy)
         return [*said, *([_BLOCKED.format(what=what)] if what else ())]
 
