@@ -76,6 +76,7 @@ class BashTool(BuiltinTool):
             await run_shell(run, context, context.emit, note, held.confined, may_move=True)
         except asyncio.CancelledError:
             if not run.lines:
+                held.report("", None)
                 raise
         if run.problem:
             raise ToolError(f"{run.problem} (working directory {context.cwd})")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import shutil
 import subprocess
 import warnings
@@ -151,3 +153,19 @@ async def test_what_is_put_back_follows_no_link(kind, line):
         assert (made.work / ".vscode" / "keep").read_text() == "other"
         assert (made.work / "AGENTS.md").read_text() == "a\n"
         assert not (made.work / "CLAUDE.md").exists()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("output", ["", "echo begun; "])
+async def test_an_interrupted_command_is_put_back_as_well(kind, output):
+    with places(kind) as made:
+        task = asyncio.create_task(made.run(f"{output}echo x > CLAUDE.md; echo x > AGENTS.md; sleep 60"))
+        async with asyncio.timeout(30):
+            while not (made.work / "CLAUDE.md").exists():
+                await asyncio.sleep(0.05)
+        await asyncio.sleep(0.3)
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+        assert not (made.work / "CLAUDE.md").exists()
+        assert (made.work / "AGENTS.md").read_text() == "a\n"
