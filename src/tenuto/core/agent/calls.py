@@ -33,7 +33,6 @@ ASKS_WITHOUT_SANDBOX = "mode auto asks like edits without a sandbox; --no-sandbo
 NO_SANDBOX = "There is no sandbox here, so mode auto asks as edits does (--no-sandbox does without one)"
 
 
-
 class CallRunner:
     """Runs the calls of one step."""
 
