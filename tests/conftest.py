@@ -17,6 +17,8 @@ from typing import NoReturn
 import hypothesis
 import pytest
 
+from tenuto.guard.sandbox.machine import find_machine
+
 FIXTURES = Path(__file__).parent / "fixtures"
 collect_ignore = ["fixtures"]
 
@@ -26,6 +28,10 @@ for _name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_pro
 
 # What the screens paint in does not depend on the terminal that the tests are started from.
 os.environ["COLORTERM"] = "truecolor"
+
+# Mode auto asks where nothing holds commands: most tests want it to run them, so there they do without.
+if not find_machine().kind:
+    os.environ["TENUTO_SANDBOX__ENABLED"] = "false"
 
 # How many examples a property is tried with stands here: few in every run, which begins with others each time, and many
 # with `./scripts/test --full`. Where one example is a whole session, `tests/examples.py` takes fewer.

@@ -61,6 +61,7 @@ class Agent:
         temporary: bool = False,
         instructions: str = "",
         compaction: CompactionStrategy | None = None,
+        sandboxed: bool = True,
         home: str | Path | None = None,
         environ: Mapping[str, str] | None = None,
     ) -> None:
@@ -75,6 +76,7 @@ class Agent:
             interactive=False,
             extra_prompt=instructions,
             compaction=compaction,
+            sandboxed=sandboxed,
             environ=values,
         )
         self.runtime = Runtime(self._start)

@@ -45,16 +45,12 @@ ONLY_THE_USER = frozenset(
         *(
             f"tools.{key}"
             for key in (
-                "max_output_chars",
-                "max_output_lines",
-                "bash_timeout",
-                "bash_max_timeout",
-                "fetch_timeout",
-                "web_search",
-                "pass_environment",
-                "mask_sent",
+                *("max_output_chars", "max_output_lines", "bash_timeout", "bash_max_timeout", "fetch_timeout"),
+                *("max_processes", "max_memory_mb", "max_outputs_mb"),
+                *("web_search", "pass_environment", "mask_sent"),
             )
         ),
+        *(f"sandbox.{key}" for key in ("enabled", "kind", "network", "writable", "readable", "hidden")),
         "session.durability",
         "instructions.also",
         *(f"extensions.{key}" for key in ("enabled", "paths", "disabled", "hook_timeout")),
@@ -71,7 +67,7 @@ ONLY_THE_USER = frozenset(
 )
 """Whoever adds a setting decides here, or in `PROJECT_KEYS`, who may set it."""
 NUMBERS = (600, 6_000, 7.5)
-WORDS = ("split", "esc-esc", "off", "light", "edits", "plan", "request", "anthropic", "wait")
+WORDS = ("split", "esc-esc", "off", "light", "edits", "plan", "request", "anthropic", "wait", "landlock")
 VALUES = (True, False, *NUMBERS, *WORDS)
 ALL = dict(leaves(Settings))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import os
 import threading
 import time
 import traceback
@@ -26,6 +27,8 @@ from tests.server.playback import Playback, encode, respond
 from tests.server.reply import AnyReply, Script
 from tests.server.request import WIRES, Protocol, Request
 
+NO_SANDBOX = "TENUTO_SANDBOX__ENABLED"
+"""Set by `tests/conftest.py` where this machine has no sandbox: mode auto would ask there."""
 CHECKS = {"anthropic": check_anthropic, "responses": check_responses, "chat": check_chat}
 ROUTES: dict[str, tuple[Protocol, bool]] = {
     "/messages": ("anthropic", False),
@@ -69,7 +72,7 @@ class ScriptedServer:
         return f"{self.base_url}/v1"
 
     def environ(self) -> dict[str, str]:
-        """The variables that point a client here."""
+        """The variables that point a client here, and what the machine has of a sandbox."""
         key = self.options.api_key or "test"
         return {
             "ANTHROPIC_BASE_URL": self.base_url,
@@ -77,6 +80,7 @@ class ScriptedServer:
             "OPENAI_BASE_URL": self.openai_url,
             "OPENAI_API_KEY": key,
             "NO_PROXY": "127.0.0.1,localhost",
+            **{name: value for name, value in os.environ.items() if name == NO_SANDBOX},
         }
 
     @property

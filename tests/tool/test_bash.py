@@ -16,7 +16,8 @@ from tenuto.protocol.message import ShellView
 from tenuto.protocol.part import text_of
 from tenuto.session.results import shown_text
 from tenuto.session.store import RunningCommand
-from tenuto.tool.process.process import Collector, session_members, shell_environment
+from tenuto.tool.process.left_running import session_members
+from tenuto.tool.process.process import Collector, shell_environment
 from tenuto.tool.run.runner import PreparedCall
 from tenuto.tool.shell import LiveOutput, ShellRun, run_shell
 from tests.tool.support import Bench

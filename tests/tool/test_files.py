@@ -229,12 +229,23 @@ async def test_r087_t38_links_are_judged_by_where_they_lead(tmp_path: Path) -> N
         assert type(judge("ask", prepared.subject, [], bench.context.workspace)) is verdict, name
 
 
-async def test_writing_what_runs_code_is_asked_for_in_edits_mode(bench: Bench) -> None:
+async def test_s9_writing_what_runs_code_is_asked_for_in_every_mode(bench: Bench) -> None:
     for name in (".git/hooks/pre-commit", ".git/config", "sub/.git/config", ".tenuto/settings.toml"):
         prepared = await bench.prepare("write", path=name, content="x")
         assert isinstance(prepared, PreparedCall)
         assert isinstance(judge("edits", prepared.subject, [], bench.context.workspace), Ask), name
-    prepared = await bench.prepare("write", path=".github/workflows/x.yml", content="x")
+    for name in (
+        "AGENTS.md",
+        "sub/claude.MD",
+        ".GIT/hooks/x",
+        ".envrc",
+        ".vscode/tasks.json",
+        ".github/workflows/x.yml",
+    ):
+        prepared = await bench.prepare("write", path=name, content="x")
+        assert isinstance(prepared, PreparedCall)
+        assert isinstance(judge("auto", prepared.subject, [], bench.context.workspace), Ask), name
+    prepared = await bench.prepare("write", path=".github/x.yml", content="x")
     assert isinstance(prepared, PreparedCall)
     assert isinstance(judge("edits", prepared.subject, [], bench.context.workspace), Allow)
 

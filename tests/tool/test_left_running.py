@@ -36,9 +36,9 @@ from tenuto.tool.process.process import start_command
 
 async def run():
     folder = Path(sys.argv[1])
-    start_command(sys.argv[2], folder, os.environ, Collector(lambda: folder / "log"), folder / "running")
-    await asyncio.sleep(0.2)
-    print("started", flush=True)
+    command = start_command(sys.argv[2], folder, os.environ, Collector(lambda: folder / "log"), folder / "running")
+    await asyncio.sleep(0.5)
+    print(command.pid, flush=True)
     await asyncio.sleep(600)
 
 asyncio.run(run())
@@ -53,10 +53,12 @@ def wait_for(condition: Callable[[], object]) -> None:
 
 
 def killed(folder: Path, command: str) -> None:
-    """Have a process start a command, and kill it without a chance to clean up."""
+    """Have a process start a command, and kill it without a chance to clean up; and the launcher, which would."""
     owner = subprocess.Popen([sys.executable, "-c", OWNER, str(folder), command], stdout=subprocess.PIPE)
     assert owner.stdout is not None
-    assert owner.stdout.readline() == b"started\n"
+    launcher = int(owner.stdout.readline())
+    owner.send_signal(signal.SIGSTOP)
+    os.kill(launcher, signal.SIGKILL)
     owner.kill()
     owner.communicate()
 

@@ -24,6 +24,7 @@ FLAGS = {
     "--no-session": "no_session",
     "--inline": "inline",
     "--screen-reader": "screen_reader",
+    "--no-sandbox": "no_sandbox",
 }
 VALUES = {
     "--model": "model",
@@ -66,8 +67,8 @@ MOST = 1_000_000_000
 """A limit over this is no limit."""
 FORMATS = ("text", "json", "stream-json")
 MODES = ("ask", "edits", "auto", "plan")
-SUBCOMMANDS = ("sessions", "models", "import", "eval", "prompt", "doctor")
-RESERVED = ("acp", "config", "stats", "sandbox")
+SUBCOMMANDS = ("sessions", "models", "import", "eval", "prompt", "doctor", "sandbox")
+RESERVED = ("acp", "config", "stats")
 """Words that will be subcommands; they are not taken for a prompt."""
 
 
@@ -93,6 +94,7 @@ class Options(Struct, frozen=True):
     no_session: bool = False
     inline: bool = False
     screen_reader: bool = False
+    no_sandbox: bool = False
     subcommand: tuple[str, ...] = ()
 
 
@@ -142,8 +144,8 @@ def build_parser() -> argparse.ArgumentParser:
         prog="tenuto",
         description="A coding agent for your terminal. Without a prompt it opens the full screen.",
         epilog="Session management: tenuto sessions. Models: tenuto models. Also: tenuto doctor, tenuto import, "
-        "tenuto eval, tenuto prompt. API keys: ANTHROPIC_API_KEY, OPENAI_API_KEY; without one the built-in offline "
-        "model answers.",
+        "tenuto eval, tenuto prompt, tenuto sandbox. API keys: ANTHROPIC_API_KEY, OPENAI_API_KEY; without one the "
+        "built-in offline model answers.",
     )
     parser.add_argument("prompt", nargs="*", metavar="PROMPT", help="what to do; “-” reads it from standard input")
     parser.add_argument(
@@ -166,6 +168,9 @@ def build_parser() -> argparse.ArgumentParser:
         action="append",
         metavar="RULE",
         help="allow without asking, as bash(pytest *) or edit(src/**)",
+    )
+    parser.add_argument(
+        "--no-sandbox", action="store_true", help="run commands without a sandbox; mode auto then runs them so, unasked"
     )
     parser.add_argument(
         "-c",

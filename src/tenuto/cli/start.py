@@ -231,6 +231,10 @@ def _subcommand(words: tuple[str, ...]) -> Callable[[], int]:
         from tenuto.cli.models import run_models
 
         return lambda: run_models(tuple(rest), home, os.environ)
+    if name == "sandbox":
+        from tenuto.cli.sandboxing import run_sandbox
+
+        return lambda: run_sandbox(tuple(rest), home, os.environ)
     if name == "prompt":
         from tenuto.cli.prompting import run_prompt
 
@@ -297,6 +301,7 @@ def runtime_start(  # noqa: ANN201 - imported late on purpose
         limits=Limits(turns=options.max_turns, cost=options.max_cost),
         allowed=_read_rules(options.allow, cwd) if options.allow else (),
         answer_note=answer_note,
+        sandboxed=not options.no_sandbox,
     )
 
 

@@ -17,7 +17,7 @@ from tenuto.protocol.entry import QueuedEntry
 from tenuto.protocol.operation import EditQueueOperation
 from tenuto.protocol.part import text_of
 from tenuto.text.figures import format_seconds
-from tenuto.tool.process.process import Job
+from tenuto.tool.process.job_table import Job
 
 USAGE = "/queue lists what waits; /queue edit, delete, steer, up or down and a number change it"
 MAX_CHARACTERS = 200

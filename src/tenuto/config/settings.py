@@ -36,6 +36,7 @@ Wait = Annotated[float, Meta(ge=0.01, le=604_800)]
 """Seconds that something gets, at most a week."""
 Seconds = Annotated[float, Meta(ge=0, le=604_800)]
 """Seconds between two things; 0 is none."""
+Count = Annotated[int, Meta(ge=0, le=100_000_000)]
 Retries = Annotated[int, Meta(ge=0, le=1_000)]
 FileName = Annotated[str, Meta(pattern=r"^(?!\.{0,2}$)[^/\\\x00-\x1f\x7f]{1,255}$", description="file names")]
 """The name of a file in any folder, and no path."""
@@ -112,7 +113,8 @@ class ToolSettings(Section, frozen=True, kw_only=True):
     `max_output_chars` is `None` where each tool has its own limit. `web_search` is the provider's own: "auto" at the
     address of the vendor, true wherever the protocol has it. `pass_environment` names variables that commands of the
     model get although their names say that they are secret. `mask_sent`: what looks like a secret in a result is masked
-    before the model gets it.
+    before the model gets it. `max_processes` is what commands may have together, `max_memory_mb` what each of their
+    processes may, in megabytes, `max_outputs_mb` what all outputs of a session take on disk; 0 is no limit.
     """
 
     max_output_chars: Characters | None = None
@@ -123,6 +125,9 @@ class ToolSettings(Section, frozen=True, kw_only=True):
     web_search: bool | Literal["auto"] = "auto"
     pass_environment: tuple[str, ...] = ()
     mask_sent: bool = False
+    max_processes: Count = 512
+    max_memory_mb: Count = 0
+    max_outputs_mb: Count = 1_000
 
 
 class AgentSettings(Section, frozen=True, kw_only=True):
@@ -146,6 +151,21 @@ class ExtensionSettings(Section, frozen=True, kw_only=True):
     paths: tuple[str, ...] = ()
     disabled: tuple[str, ...] = ()
     hook_timeout: Wait = 120.0
+
+
+class SandboxSettings(Section, frozen=True, kw_only=True):
+    """Where the model's commands run. `enabled`: in a sandbox, where the machine has one of this `kind`.
+
+    Paths may begin with `~`. `writable` and `hidden` are added to what is; `readable` are shown all the same. `network`
+    lets all commands reach it.
+    """
+
+    enabled: bool = True
+    kind: Literal["auto", "bubblewrap", "landlock", "seatbelt"] = "auto"
+    network: bool = False
+    writable: tuple[str, ...] = ()
+    readable: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
 
 
 class SessionSettings(Section, frozen=True, kw_only=True):
@@ -221,6 +241,7 @@ class Settings(Section, frozen=True, kw_only=True):
     branch_summary: BranchSummarySettings = BranchSummarySettings()
     agent: AgentSettings = AgentSettings()
     tools: ToolSettings = ToolSettings()
+    sandbox: SandboxSettings = SandboxSettings()
     session: SessionSettings = SessionSettings()
     extensions: ExtensionSettings = ExtensionSettings()
     instructions: InstructionSettings = InstructionSettings()

@@ -56,6 +56,7 @@ from tenuto.protocol.operation import (
     InterruptOperation,
     MoveLeafOperation,
     MoveSessionOperation,
+    MoveToBackgroundOperation,
     NewSessionOperation,
     OpenSessionOperation,
     PreviewCompactionOperation,
@@ -246,6 +247,8 @@ class Executor:
             case InterruptOperation():
                 if self.tasks.cancel(operation.session_id) is None:
                     self._wait_no_longer(operation.session_id)
+            case MoveToBackgroundOperation():
+                self._opener.live(operation.session_id).tool_context.move_to_background()
             case ChangeModelOperation():
                 await self._change_model(operation)
             case ChangeModeOperation():

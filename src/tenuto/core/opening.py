@@ -42,11 +42,13 @@ from tenuto.session.log.log import sum_up
 from tenuto.session.moving import relocate
 from tenuto.session.paths import folder_identity, project_directory
 from tenuto.session.session import Session, Unsaved
+from tenuto.tool.run.confining import make_sandbox
 from tenuto.tool.run.context import ToolContext
 from tenuto.tool.run.registry import ToolRegistry
 
 if TYPE_CHECKING:
     from tenuto.core.start import Start
+    from tenuto.guard.sandbox.sandbox import Sandbox
 
 
 class ClosedSession(msgspec.Struct, frozen=True):
@@ -360,7 +362,7 @@ class Opener:
             bus=self._bus,
             approvals=OpenApprovals(session.id, self._bus),
             saved_approvals=SavedApprovals(start.home / SAVED_APPROVALS),
-            tool_context=ToolContext(session=session, settings=self._settings.tools),
+            tool_context=ToolContext(session, self._settings.tools, self._make_sandbox(session)),
             home=start.home,
             clock=start.clock,
             interactive=start.interactive,
@@ -392,6 +394,11 @@ class Opener:
         live = self._current
         self._extensions.begin(live.session.cwd, live.notify, live.warn)
         self._refresh(self._current)
+
+    def _make_sandbox(self, session: Session) -> Sandbox:
+        wishes = self._settings.sandbox
+        wanted = wishes.enabled and self._start.sandboxed
+        return make_sandbox(wishes, session.cwd, self._start.home, session.store.outputs, wanted=wanted)
 
     def _note_jobs(self, live: LiveSession) -> None:
         """A background job began or ended."""
@@ -535,6 +542,7 @@ class Opener:
                 read_only=session.is_read_only,
                 locked=locked,
                 directory=str(session.directory),
+                sandboxed=live.tool_context.sandbox is None or live.tool_context.sandbox.wanted,
             )
         )
         for event in recent_events(live):

@@ -46,6 +46,8 @@ class Start(Struct, frozen=True):
     """Rules of scope "run": what needs no approval in this run."""
     answer_note: str = ""
     """What the model is told of the form of its last answer."""
+    sandboxed: bool = True
+    """Whether commands of the model run in the sandbox, where the settings and the machine have one."""
     compaction: CompactionStrategy | None = None
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     clock: Callable[[], float] = time.time

@@ -4,7 +4,7 @@
 |---|---|---|---|---|---|
 | ask | yes | ask | ask (but simple read-only ones) | ask | ask |
 | edits | yes | yes | ask (but simple read-only ones) | ask | ask |
-| auto | yes | yes | yes | yes | reads yes, writes ask |
+| auto | yes | yes | in the sandbox; outside of it ask | yes | reads yes, writes ask |
 | plan | yes | refuse | refuse (but simple read-only ones) | ask | reads ask |
 """
 
@@ -132,7 +132,11 @@ def _reason_to_ask(mode: Mode, subject: ApprovalSubject, root: str) -> str:
 
 
 def _reason_for_command(mode: Mode, subject: ApprovalSubject, root: str) -> str:
+    if subject.leaves_sandbox:
+        return f"runs outside the sandbox: {subject.leaves_sandbox}"
     if mode == "auto":
+        if subject.confined:
+            return ""
         places = outside_writes(subject.detail, root)
         return f"writes outside the workspace: {', '.join(places)}" if places else ""
     if reads_only(subject, root):
@@ -145,6 +149,7 @@ def reads_only(subject: ApprovalSubject, root: str) -> bool:
     return (
         subject.kind == "execute"
         and not subject.concerns
+        and not subject.leaves_sandbox
         and is_read_only(subject.detail)
         and all(is_inside(path, root) for path in subject.paths)
     )

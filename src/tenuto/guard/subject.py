@@ -8,6 +8,7 @@ from typing import Literal
 
 import msgspec
 
+from tenuto.guard.protected import is_protected_path
 from tenuto.protocol.entry import Mode
 from tenuto.protocol.message import DiffView
 
@@ -33,6 +34,10 @@ class ApprovalSubject(msgspec.Struct, frozen=True, kw_only=True):
     pattern: str = ""
     concerns: tuple[str, ...] = ()
     fingerprint: str = ""
+    confined: bool = False
+    """The sandbox holds it: what it must not do it cannot do."""
+    leaves_sandbox: str = ""
+    """Why the model wants it to run outside of the sandbox, which a user decides in every mode."""
 
 
 class Allow(msgspec.Struct, frozen=True):
@@ -61,7 +66,6 @@ Verdict = Allow | Ask | Refuse
 
 _LINK_SCAN_LIMIT = 20_000
 """Directory entries looked at when the other names of a hard-linked file are searched for."""
-_PROTECTED_NAMES = frozenset({".git", ".tenuto"})
 
 
 def resolve_path(path: str, cwd: Path) -> Path:
@@ -78,10 +82,8 @@ def is_inside(path: str, root: str) -> bool:
 
 
 def is_protected(path: str, root: str) -> bool:
-    """Whether writing `path` could make other programs run code or change the agent's own rules (`.git`, `.tenuto`)."""
-    if not is_inside(path, root):
-        return False
-    return not _PROTECTED_NAMES.isdisjoint(path[len(root) :].split("/"))
+    """Whether writing `path` could make other programs run code, or change the agent's own rules."""
+    return is_inside(path, root) and is_protected_path(path[len(root) :].split("/"))
 
 
 def has_name_outside(path: Path, root: Path) -> bool:

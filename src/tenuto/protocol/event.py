@@ -36,7 +36,8 @@ class SessionOpenedEvent(Event, frozen=True, kw_only=True, tag="session_opened")
 
     `missing` says that its working directory is not there any more. `read_only`: nothing can be sent, because it is
     open elsewhere; with `locked` the user has not been asked yet what is to be done about that. `sees_images` says
-    whether the model takes images. `began` is how the conversation began, for want of a title.
+    whether the model takes images. `began` is how the conversation began, for want of a title. `sandboxed` is false
+    where the user does without a sandbox.
     """
 
     cwd: str
@@ -51,6 +52,7 @@ class SessionOpenedEvent(Event, frozen=True, kw_only=True, tag="session_opened")
     locked: bool = False
     directory: str = ""
     sees_images: bool = True
+    sandboxed: bool = True
 
 
 class ReplayFinishedEvent(Event, frozen=True, kw_only=True, tag="replay_finished"):

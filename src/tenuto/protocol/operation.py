@@ -28,6 +28,7 @@ class OperationType(Enum):
     COMPACT_FROM = "compact_from"
     MOVE_LEAF = "move_leaf"
     INTERRUPT = "interrupt"
+    MOVE_TO_BACKGROUND = "move_to_background"
     CHANGE_MODEL = "change_model"
     CHANGE_MODE = "change_mode"
     ANSWER_APPROVAL = "answer_approval"
@@ -111,6 +112,10 @@ class MoveLeafOperation(Operation, frozen=True, kw_only=True, tag=OperationType.
 
 class InterruptOperation(Operation, frozen=True, kw_only=True, tag=OperationType.INTERRUPT.value):
     """Cancel whatever task runs in the session; does nothing when none does."""
+
+
+class MoveToBackgroundOperation(Operation, frozen=True, kw_only=True, tag=OperationType.MOVE_TO_BACKGROUND.value):
+    """Let the commands that calls of the model wait for run on as background jobs; does nothing when none runs."""
 
 
 class ChangeModelOperation(Operation, frozen=True, kw_only=True, tag=OperationType.CHANGE_MODEL.value):
@@ -223,6 +228,7 @@ AnyOperation = (
     | CompactFromOperation
     | MoveLeafOperation
     | InterruptOperation
+    | MoveToBackgroundOperation
     | ChangeModelOperation
     | ChangeModeOperation
     | AnswerApprovalOperation

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tenuto.guard.commands import path_words, simple_words
 from tenuto.guard.git import configured_programs
@@ -16,13 +16,20 @@ from tenuto.session.store import RunningCommand
 from tenuto.session.view.pairing import interruption
 from tenuto.text.bounding import shorten
 from tenuto.tool.output import ToolOutput
-from tenuto.tool.process.process import Collector, Stdin, start_command
+from tenuto.tool.process.process import Collector, start_command
+from tenuto.tool.run.confining import HeldCommand, hold_command
 from tenuto.tool.run.context import BuiltinTool, ToolContext, ToolError
 from tenuto.tool.shell import ShellRun, run_shell
 
 if TYPE_CHECKING:
+    from tenuto.tool.process.job_table import Job
     from tenuto.tool.run.arguments import BashArguments
 
+OUTSIDE = "(outside the sandbox)"
+_JOB = (
+    "{job.id}, process {job.pid}. Its output goes to {job.log}. The jobs tool waits for it, reads on in its output and "
+    "stops it; it ends with the session."
+)
 _SUMMARY_CHARS = 200
 _FIRST_LOOK_SECONDS = 0.5
 """How long a background job is watched before the call returns: long enough to see it fail at once."""
@@ -51,33 +58,36 @@ class BashTool(BuiltinTool):
             summary=shorten(arguments.command, _SUMMARY_CHARS),
             detail=arguments.command,
             paths=_real_paths(words, context),
-            pattern=arguments.command,
+            pattern=_pattern(arguments, context),
             concerns=_git_concerns(words, context),
+            **_sandbox_facts(arguments, context),
         )
 
     async def run(self, arguments: BashArguments, context: ToolContext) -> ToolOutput:
         """Run the command, or start it as a background job."""
         if arguments.background:
-            return await _start_job(arguments.command, arguments.stdin, context)
+            return await _start_job(arguments, context)
         limit = min(arguments.timeout or context.settings.bash_timeout, context.settings.bash_max_timeout)
         run = ShellRun(arguments.command, context.cwd, limit)
+        held = _hold(arguments, context)
         context.when_stored[context.call_id] = partial(run.forget, context)
+        note = RunningCommand(call_id=context.call_id, command=arguments.command)
         try:
             await run_shell(
-                run,
-                context,
-                context.command_environ,
-                context.emit,
-                RunningCommand(call_id=context.call_id, command=arguments.command),
+                run, context, context.command_environ, context.emit, note, confined=held.confined, may_move=True
             )
         except asyncio.CancelledError:
             if not run.lines:
+                held.report("", None)
                 raise
         if run.problem:
             raise ToolError(f"{run.problem} (working directory {context.cwd})")
+        if run.moved_to:
+            return _moved(run, context, held, arguments)
         ending = "" if run.interrupted or run.timed_out else _ending(run)
+        said = held.report(run.output, run.exit_code)
         return ToolOutput(
-            parts=(TextPart(text=_report(run)),),
+            parts=(TextPart(text="\n".join((_report(run, is_held=held.confined is not None), *said))),),
             ui=(ShellView(command=run.command, exit_code=run.exit_code, ending=ending),),
             is_error=run.exit_code != 0,
             interrupted=run.interrupted,
@@ -85,6 +95,27 @@ class BashTool(BuiltinTool):
             output_path=run.output_path if run.truncated else "",
             output_size=run.output_size if run.truncated else 0,
         )
+
+
+def _sandbox_facts(arguments: BashArguments, context: ToolContext) -> dict[str, Any]:
+    """Return what the guard has to know: whether the sandbox holds the command, or why it is to run outside."""
+    if context.sandbox is None or not context.sandbox.holds:
+        return {}
+    reason = " ".join(arguments.outside.split())
+    return {"leaves_sandbox": shorten(reason, _SUMMARY_CHARS)} if reason else {"confined": True}
+
+
+def _pattern(arguments: BashArguments, context: ToolContext) -> str:
+    """Return what a lasting answer would cover: one for a command in the sandbox covers none outside of it."""
+    leaves = "leaves_sandbox" in _sandbox_facts(arguments, context)
+    return f"{arguments.command} {OUTSIDE}" if leaves else arguments.command
+
+
+def _hold(arguments: BashArguments, context: ToolContext) -> HeldCommand:
+    try:
+        return hold_command(context, outside=bool(arguments.outside.strip()))
+    except (OSError, ValueError) as error:
+        raise ToolError(f"the sandbox could not be made, so nothing was run: {error}") from error
 
 
 def _real_paths(words: list[str], context: ToolContext) -> tuple[str, ...]:
@@ -111,7 +142,7 @@ def _ending(run: ShellRun) -> str:
     return f"[{ending} · {run.cwd}]"
 
 
-def _report(run: ShellRun) -> str:
+def _report(run: ShellRun, *, is_held: bool) -> str:
     """Return the output and a last line that says how it ended and where it ran; of an interrupted one a first line."""
     if run.interrupted:
         return interruption(run.output, run.lines)
@@ -120,20 +151,43 @@ def _report(run: ShellRun) -> str:
         log = f" Its output goes on in {run.output_path}." if run.output_path else ""
         lines.append(
             f"[Something it started still runs in the background (process group {run.left_behind}).{log} "
-            f"To stop it: kill -- -{run.left_behind}]"
+            f"To stop it: {'the jobs tool' if is_held else f'kill -- -{run.left_behind}'}]"
         )
     return "\n".join(lines)
 
 
-async def _start_job(command: str, stdin: Stdin, context: ToolContext) -> ToolOutput:
-    collector = Collector(lambda: context.new_output_path("log"))
+def _moved(run: ShellRun, context: ToolContext, held: HeldCommand, arguments: BashArguments) -> ToolOutput:
+    """Return the result of a command that the user has moved to the background."""
+    job = next(job for job in context.jobs.all() if job.id == run.moved_to)
+    _note_job(job, context, held, arguments)
+    so_far = f"\nOutput so far:\n{run.output.rstrip()}" if run.output.strip() else ""
+    text = f"The user moved this command to the background: {_JOB.format(job=job)}{so_far}"
+    return ToolOutput(
+        parts=(TextPart(text=text),), ui=(ShellView(command=run.command, exit_code=None, background=True),)
+    )
+
+
+def _note_job(job: Job, context: ToolContext, held: HeldCommand, arguments: BashArguments) -> None:
+    job.is_confined = held.confined is not None
+    job.is_outside = "leaves_sandbox" in _sandbox_facts(arguments, context)
+    job.process.exited.add_done_callback(lambda _exited: job.remarks.extend(held.remarks()))
+
+
+async def _start_job(arguments: BashArguments, context: ToolContext) -> ToolOutput:
+    command = arguments.command
+    held = _hold(arguments, context)
+    collector = Collector(lambda: context.new_output_path("log"), spool_limit=context.spool_room())
     try:
         process = start_command(
-            command, context.cwd, context.command_environ, collector, context.processes, stdin=stdin
+            *(command, context.cwd, context.command_environ, collector, context.processes),
+            stdin=arguments.stdin,
+            confined=held.confined,
+            limits=context.limits,
         )
     except (OSError, ValueError) as error:
         raise ToolError(f"the command could not be started: {error}") from error
     job = context.jobs.add(command, process, asked_for=True)
+    _note_job(job, context, held, arguments)
     is_interrupted = False
     try:
         await asyncio.wait({process.exited}, timeout=_FIRST_LOOK_SECONDS)
@@ -152,10 +206,8 @@ async def _start_job(command: str, stdin: Stdin, context: ToolContext) -> ToolOu
     so_far = f"\nOutput so far:\n{output}" if output else ""
     if job.exit_code is not None and not job.is_running:
         job.reported = True
-        text = f"The background command ended at once with exit code {job.exit_code}.{so_far}"
+        said = "".join(f"\n{line}" for line in held.report(output, job.exit_code))
+        text = f"The background command ended at once with exit code {job.exit_code}.{so_far}{said}"
     else:
-        text = (
-            f"Running in the background as {job.id}, process {job.pid}. Its output goes to {job.log}. The jobs tool "
-            f"waits for it, reads on in its output and stops it; it ends with the session.{so_far}"
-        )
+        text = f"Running in the background as {_JOB.format(job=job)}{so_far}"
     return ToolOutput(parts=(TextPart(text=text),), ui=(view,), is_error=bool(job.exit_code))

@@ -14,7 +14,7 @@ from tenuto.tool.output import ToolOutput
 from tenuto.tool.run.context import BuiltinTool, ToolContext, ToolError
 
 if TYPE_CHECKING:
-    from tenuto.tool.process.process import Job
+    from tenuto.tool.process.job_table import Job
     from tenuto.tool.run.arguments import JobsArguments
 
 _SUMMARY_CHARS = 120
@@ -35,7 +35,16 @@ class JobsTool(BuiltinTool):
         job = _find(arguments.job, context)
         summary = shorten(f"{job.id} < {arguments.text!r}", _SUMMARY_CHARS)
         detail = f"into {job.id} ({job.text}):\n{arguments.text}"
-        return ApprovalSubject(kind="execute", tool=self.name, summary=summary, detail=detail, pattern=detail)
+        leaves = f"types into {job.id}, which runs there" if job.is_outside else ""
+        return ApprovalSubject(
+            kind="execute",
+            tool=self.name,
+            summary=summary,
+            detail=detail,
+            pattern=detail,
+            confined=job.is_confined,
+            leaves_sandbox=leaves,
+        )
 
     async def run(self, arguments: JobsArguments, context: ToolContext) -> ToolOutput:
         """Do what was asked for; all but a list answers with what the job wrote since it was last looked at."""

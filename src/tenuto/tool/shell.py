@@ -8,6 +8,7 @@ import contextlib
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
@@ -17,6 +18,9 @@ from tenuto.session.store import RunningCommand
 from tenuto.text.bounding import cut_tail
 from tenuto.tool.process.process import DRAIN_SECONDS, Collector, Command, start_command
 from tenuto.tool.run.context import ToolContext
+
+if TYPE_CHECKING:
+    from tenuto.guard.sandbox.sandbox import Confined
 
 _FLUSH_SECONDS = 0.1
 _FLUSH_BYTES = 16_384
@@ -88,7 +92,8 @@ class ShellRun(Struct):
 
     `timeout` is seconds, `None` for no limit. `exit_code` is 128 + n for a shell that signal n ended, `None` when the
     command was killed or could not be started (then `problem` says why). `interrupted` says that it was cancelled, and
-    `lines` how many it had written. `left_behind` names the process group of what still runs. `noted` is the name
+    `lines` how many it had written. `left_behind` names the process group of what still runs, `moved_to` the job that
+    the user made of it. `noted` is the name
     under which it is written down beside the log until `forget`, empty for one that was too short.
     """
 
@@ -102,6 +107,7 @@ class ShellRun(Struct):
     output_path: str = ""
     output_size: int = 0
     left_behind: int = 0
+    moved_to: str = ""
     problem: str = ""
     interrupted: bool = False
     lines: int = 0
@@ -123,26 +129,43 @@ async def run_shell(
     environ: Mapping[str, str],
     emit: Callable[[str], None],
     note: RunningCommand,
+    *,
+    confined: Confined | None = None,
+    may_move: bool = False,
 ) -> None:
     """Run the command in `environ` to its end, its time limit or its cancellation; `emit` gets live output.
+
+    With `may_move` the user can make a background job of it meanwhile.
+
+    `confined` is how the sandbox holds it, `None` for a command of the user or one that runs outside.
 
     `note` stands beside the log while it runs, for the next open after a `kill -9`; `ShellRun.forget` removes it.
     Returns when the shell ends, whatever holds its pipe (R-077). A time limit or a cancellation ends the whole
     process tree first (R-078).
     """
-    collector = Collector(partial(_noted_path, run, context, note))
+    collector = Collector(partial(_noted_path, run, context, note), spool_limit=context.spool_room())
     live = LiveOutput(emit)
     try:
-        process = start_command(run.command, run.cwd, environ, collector, context.processes)
+        process = start_command(
+            *(run.command, run.cwd, environ, collector, context.processes),
+            confined=confined,
+            limits=context.limits,
+        )
     except (OSError, ValueError) as error:
         run.problem = f"the command could not be started: {error}"
         return
     process.on_output = live.add
-    noting = asyncio.get_running_loop().call_later(_NOTE_SECONDS, collector.spool)
+    loop = asyncio.get_running_loop()
+    noting = loop.call_later(_NOTE_SECONDS, collector.spool)
+    moved: asyncio.Future[None] = loop.create_future()
+    if may_move:
+        context.waited_for.add(moved)
     try:
-        await asyncio.wait({process.exited}, timeout=run.timeout)
+        await asyncio.wait({process.exited, moved}, timeout=run.timeout, return_when=asyncio.FIRST_COMPLETED)
         if process.exited.done():
             run.exit_code = process.exited.result()
+        elif moved.done():
+            run.moved_to = context.jobs.add(run.command, process, asked_for=True).id
         else:
             run.timed_out = True
             await process.end()
@@ -153,6 +176,7 @@ async def run_shell(
         await _drain(process)
         raise
     finally:
+        context.waited_for.discard(moved)
         noting.cancel()
         process.read_rest()
         process.on_output = None
@@ -178,8 +202,12 @@ async def _drain(process: Command) -> None:
 
 def _finish(run: ShellRun, process: Command, context: ToolContext) -> None:
     """Take over the output, and hand what still runs to the job table."""
-    job = context.jobs.add(run.command, process, asked_for=False) if process.leaves_something() else None
-    if job is not None:
+    job = next((job for job in context.jobs.all() if job.id == run.moved_to), None)
+    if job is None and process.leaves_something():
+        job = context.jobs.add(run.command, process, asked_for=False)
+    if job is not None and run.moved_to:
+        job.seen = process.collector.size
+    elif job is not None:
         run.left_behind = job.pid
     elif not process.exited.done():
         process.kill_now()

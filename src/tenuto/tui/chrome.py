@@ -324,7 +324,7 @@ def footer_line(state: UiState, width: int, home: str, items: Sequence[str] = ()
 
     `items` are the names of what to show, in order; empty: all. `command` is what the user's own command printed.
     """
-    shown = choose_items(items, has_command=bool(command))
+    shown = choose_items(items, has_command=bool(command), no_sandbox=not state.status.sandboxed)
     left: list[Span] = []
     right: list[Span] = []
     for dropped in range(len(DROPPED) + 1):
@@ -338,9 +338,14 @@ def footer_line(state: UiState, width: int, home: str, items: Sequence[str] = ()
     return fit((*left, (" " * gap, "status"), *right) if gap else left, width)
 
 
-def choose_items(items: Sequence[str], *, has_command: bool) -> tuple[str, ...]:
-    """Return the items that are to show: the known ones of `items`, or all; the command is always among them."""
+def choose_items(items: Sequence[str], *, has_command: bool, no_sandbox: bool = False) -> tuple[str, ...]:
+    """Return the items that are to show: the known ones of `items`, or all; the command is always among them.
+
+    The mode is as well where there is no sandbox: it says so.
+    """
     shown = tuple(name for name in items if name in RENDERERS or name == GAP) or ITEMS
+    if no_sandbox and "mode" not in shown:
+        shown = ("mode", *shown)
     if has_command and COMMAND not in shown:
         place = shown.index(GAP) if GAP in shown else len(shown)
         shown = (*shown[:place], COMMAND, *shown[place:])
@@ -396,7 +401,8 @@ def _shorten(spans: list[Span], room: int) -> list[Span]:
 
 def _mode(facts: FooterFacts) -> list[Span]:
     mode = facts.status.mode
-    return [(mode, MODE_STYLES[mode])] if mode is not None else []
+    spans = [(mode, MODE_STYLES[mode])] if mode is not None else []
+    return spans if facts.status.sandboxed else [*spans, (" no sandbox" if spans else "no sandbox", "warning")]
 
 
 def _model(facts: FooterFacts) -> list[Span]:

@@ -29,6 +29,9 @@ from tenuto.tool.output import StepBudget, room_for_results
 from tenuto.tool.run.context import SharingTool
 from tenuto.tool.run.runner import PreparedCall, prepare, run_call
 
+ASKS_WITHOUT_SANDBOX = "mode auto asks like edits without a sandbox; --no-sandbox does without one"
+NO_SANDBOX = "There is no sandbox here, so mode auto asks as edits does (--no-sandbox does without one)"
+
 
 class CallRunner:
     """Runs the calls of one step."""
@@ -178,12 +181,25 @@ class CallRunner:
 
     def _judge(self, prepared: PreparedCall) -> Verdict:
         live = self._live
-        return judge(live.mode, prepared.subject, self._approvals(), live.tool_context.workspace)
+        verdict = judge(self._mode, prepared.subject, self._approvals(), live.tool_context.workspace)
+        if isinstance(verdict, Ask) and self._mode != live.mode:
+            return Ask(reason=f"{verdict.reason}; {ASKS_WITHOUT_SANDBOX}", session_pattern=verdict.session_pattern)
+        return verdict
+
+    @property
+    def _mode(self) -> Mode:
+        """The mode that counts: `auto` is `edits` where there is no sandbox and the user has not done without one."""
+        live = self._live
+        sandbox = live.tool_context.sandbox
+        if live.mode != "auto" or sandbox is None or sandbox.replaces_asking:
+            return live.mode
+        live.notify_once("no sandbox", f"{NO_SANDBOX}: {sandbox.machine}", "warning")
+        return "edits"
 
     def _may_look(self, place: ApprovalSubject) -> bool:
         """Say whether the file of a call may be looked at: it may be changed, or a user is going to be asked."""
         live = self._live
-        verdict = judge(live.mode, place, self._approvals(), live.tool_context.workspace)
+        verdict = judge(self._mode, place, self._approvals(), live.tool_context.workspace)
         return isinstance(verdict, Allow) or (isinstance(verdict, Ask) and live.interactive)
 
     async def _to_be_asked(self) -> int:

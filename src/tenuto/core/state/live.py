@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from tenuto.protocol.entry import ShellEntry
     from tenuto.protocol.event import Outcome
     from tenuto.session.session import Session
-    from tenuto.tool.process.process import Job
+    from tenuto.tool.process.job_table import Job
 
 
 class Boundary:

@@ -21,7 +21,7 @@ from tenuto.session.plans import CLOSE_TAG, OPEN_TAG
 from tenuto.session.view.tree import newest_of_kind
 
 if TYPE_CHECKING:
-    from tenuto.tool.process.process import Job
+    from tenuto.tool.process.job_table import Job
 
 IN_A_BLOCK = f"(changes, where, order, checks), without a call, between a line {OPEN_TAG} and a line {CLOSE_TAG}."
 MODE_TEXTS: Mapping[Mode, str] = {

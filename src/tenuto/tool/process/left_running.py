@@ -25,7 +25,7 @@ from tenuto.text.writable import to_json
 _HAS_PROC = Path("/proc/self/stat").exists()
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _PATIENCE = 5
-_SESSION, _TICKS = 3, 19
+_PARENT, _SESSION, _TICKS = 1, 3, 19
 """Places in `/proc/PID/stat`, counted from the state behind the name."""
 
 
@@ -83,6 +83,26 @@ def session_members(session: int) -> list[int]:
         names = (name for name in os.listdir("/proc") if name.isdigit())  # noqa: PTH208 - names are all that is needed
         return [int(name) for name in names if (facts := _facts(name)) and facts[_SESSION] == wanted]
     return [int(word) for word in _ask_ps("-axo", "pid=").split() if session_of(int(word)) == session]
+
+
+def tree_members(leader: int) -> list[int]:
+    """Return the live processes of a session and all that descend from its leader, whatever session they went to."""
+    if not _HAS_PROC:
+        return session_members(leader)
+    wanted = str(leader).encode()
+    children: dict[int, list[int]] = {}
+    found: set[int] = set()
+    for name in os.listdir("/proc"):  # noqa: PTH208 - names are all that is needed
+        if name.isdigit() and (facts := _facts(name)):
+            children.setdefault(int(facts[_PARENT]), []).append(int(name))
+            if facts[_SESSION] == wanted:
+                found.add(int(name))
+    pending = [leader, *found]
+    while pending:
+        below = [pid for pid in children.get(pending.pop(), ()) if pid not in found]
+        found.update(below)
+        pending += below
+    return sorted(found)
 
 
 def _ask_ps(*words: str) -> str:

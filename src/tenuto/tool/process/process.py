@@ -13,26 +13,28 @@ import codecs
 import contextlib
 import errno
 import fcntl
+import functools
 import os
 import signal
 import struct
 import subprocess
 import termios
-import threading
-import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from tenuto.guard.secrets import KNOWN, hide_memory
 from tenuto.guard.terminal import sanitize_output
 from tenuto.last_acts import add_last_act
 from tenuto.text.bounding import Bounded, bound_middle, take_head, take_tail
 from tenuto.tool.output import format_size, notice_text
-from tenuto.tool.process.left_running import VARIABLE, RunningRecord, session_members
+from tenuto.tool.process.left_running import VARIABLE, RunningRecord, tree_members
+
+if TYPE_CHECKING:
+    from tenuto.guard.sandbox.sandbox import Confined
 
 _END_BYTES = 256_000
 """Bytes kept in memory of either end; longer outputs go to a file from there on."""
@@ -248,12 +250,15 @@ class Command:
     """A running command. Everything happens on the loop that it was started on."""
 
     def __init__(
-        self, popen: subprocess.Popen[bytes], pipe: int, collector: Collector, record: RunningRecord, typing: int = -1
+        self, popen: subprocess.Popen[bytes], ends: _Ends, collector: Collector, record: RunningRecord, status: int
     ) -> None:
         self._popen = popen
-        self._typing = typing
+        self._typing = ends.typing
         self._record = record
-        self._pipe = pipe
+        self._pipe = pipe = ends.reading
+        self._status = status
+        self._is_alone = False
+        """Whether nothing of the command is left when its shell has ended; the launcher says so."""
         self._loop = asyncio.get_running_loop()
         self.collector = collector
         self.on_output: Callable[[bytes], None] | None = None
@@ -261,31 +266,24 @@ class Command:
         self.drained = asyncio.Event()
         os.set_blocking(pipe, False)
         self._loop.add_reader(pipe, self._read)
-        self._watch_exit()
+        self._loop.add_reader(status, self._status_came)
 
     @property
     def pid(self) -> int:
-        """The shell's process id, which is also the id of its group and session."""
+        """The process id of what stands over the shell, which is also the id of its group and session."""
         return self._popen.pid
 
     def leaves_something(self) -> bool:
         """Whether the shell has ended and something that it started still runs or holds its output."""
-        if not self.exited.done():
-            return False
-        try:
-            os.killpg(self.pid, 0)
-        except ProcessLookupError:
-            if self.drained.is_set():
-                return False  # the usual end, told without a look at every process
-        except PermissionError:
-            pass
-        return bool(self.members())
+        if not self.exited.done() or self._is_alone:
+            return False  # told without a look at every process
+        return any(pid != self.pid for pid in self.members())
 
     def members(self) -> list[int]:
-        """Return the live processes of the command's session."""
-        members = session_members(self.pid)
+        """Return the live processes of the command's session, and what went from it to another one."""
+        members = tree_members(self.pid)
         # The id of a session that has died out can be given to a stranger: its leader would be alive again.
-        return [] if self.exited.done() and self.pid in members else members
+        return [] if self._popen.returncode is not None and self.pid in members else members
 
     async def end(self) -> None:
         """End the whole session: ask first, then kill. When cancelled meanwhile, kill at once."""
@@ -354,6 +352,8 @@ class Command:
         for _ in range(3):  # a process that forks meanwhile is seen by the next look
             members = self.members()
             for pid in members:
+                if pid == self.pid and signal.SIGKILL not in signals:
+                    continue  # what stands over the command ends with it
                 for number in signals:
                     with contextlib.suppress(ProcessLookupError, PermissionError):
                         os.kill(pid, number)
@@ -374,26 +374,19 @@ class Command:
         if self.on_output is not None and ready:
             self.on_output(ready)
 
-    def _watch_exit(self) -> None:
-        if hasattr(os, "pidfd_open"):
-            try:
-                watched = os.pidfd_open(self.pid)
-            except OSError:
-                pass
-            else:
-                self._loop.add_reader(watched, self._exit_seen, watched)
-                return
-        threading.Thread(target=self._wait_in_thread, daemon=True).start()
-
-    def _exit_seen(self, watched: int) -> None:
-        self._loop.remove_reader(watched)
-        os.close(watched)
-        self._note_exit(self._popen.wait())
-
-    def _wait_in_thread(self) -> None:
+    def _status_came(self) -> None:
+        """The launcher says how the shell ended, and later, by ending itself, that nothing of it is left."""
+        word = os.read(self._status, 64)
+        if word:
+            self._is_alone = word.endswith(b".\n")
+            self._note_exit(int(word[:-2]))
+            return
+        self._loop.remove_reader(self._status)
+        os.close(self._status)
+        self._is_alone = True
         code = self._popen.wait()
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            self._loop.call_soon_threadsafe(self._note_exit, code)
+        self._note_exit(code)
+        self._forget()
 
     def _note_exit(self, code: int) -> None:
         if not self.exited.done():
@@ -410,6 +403,13 @@ Stdin = Literal["none", "pipe", "tty"]
 """What a command reads from: nothing, a pipe, or a terminal of its own, which takes its output as well."""
 
 
+class CommandLimits(Struct, frozen=True):
+    """The most processes of commands, and kilobytes of memory of each process; 0 for no limit."""
+
+    processes: int = 512
+    memory: int = 0
+
+
 def start_command(
     text: str,
     cwd: Path,
@@ -418,39 +418,79 @@ def start_command(
     records: Path,
     *,
     stdin: Stdin = "none",
+    confined: Confined | None = None,
+    limits: CommandLimits = CommandLimits(),  # noqa: B008
 ) -> Command:
     """Start `text` in a shell of its own, written down in `records` for as long as anything of it runs.
 
-    Must be called on a running loop. Raises `OSError` (no such directory).
+    `confined` is how it is held by the sandbox; it is closed here. Must be called on a running loop. Raises `OSError`
+    (no such directory).
     """
     hide_memory()
     ends = _open_ends(stdin)
+    over = _stand_over(confined, limits)
     record = RunningRecord(records, text)
     try:
         popen = subprocess.Popen(
-            [find_shell(), "-c", text],
+            [*over.words, find_shell(), "-c", text],
             stdin=ends.stdin,
             stdout=ends.output,
             stderr=ends.output,
             cwd=cwd,
-            env={**shell_environment(environ), VARIABLE: record.word},
+            env={**shell_environment(confined.environ if confined else environ), VARIABLE: record.word},
             start_new_session=True,
+            pass_fds=over.passed,
             # One system call and no lock: nothing in it can wait for another thread.
             preexec_fn=partial(fcntl.ioctl, ends.stdin, termios.TIOCSCTTY, 0) if stdin == "tty" else None,  # noqa: PLW1509
         )
         record.started(popen.pid)
     except BaseException:
         record.remove()
-        for descriptor in {ends.reading, ends.typing} - {-1}:
+        for descriptor in {ends.reading, ends.typing, over.status} - {-1}:
             os.close(descriptor)
         raise
     finally:
-        for descriptor in {ends.stdin, ends.output} - {subprocess.DEVNULL}:
+        for descriptor in {ends.stdin, ends.output, *over.ours} - {subprocess.DEVNULL}:
             os.close(descriptor)
-    command = Command(popen, ends.reading, collector, record, ends.typing)
+    command = Command(popen, ends, collector, record, over.status)
     _started[:] = [one for one in _started if not one.exited.done() or one.leaves_something()]
     _started.append(command)
     return command
+
+
+class _Over(Struct, frozen=True):
+    """What stands over a command: its words, what it is passed, what is closed here then, and where its end is told."""
+
+    words: tuple[str, ...]
+    passed: tuple[int, ...]
+    ours: tuple[int, ...]
+    status: int
+
+
+def _stand_over(confined: Confined | None, limits: CommandLimits) -> _Over:
+    """Return the launcher, which ends everything when this process is gone, and what is behind it."""
+    from tenuto.guard.sandbox.limits import joining_words, limiting_words
+    from tenuto.guard.sandbox.machine import launcher_words, open_confinement
+
+    counts_inside = confined is not None and confined.kind == "bubblewrap"
+    inner = limiting_words(limits.processes if counts_inside else 0, limits.memory)
+    outside = 0 if counts_inside or os.geteuid() == 0 else limits.processes
+    status, theirs = os.pipe()
+    confinement = open_confinement(confined.confinement) if confined is not None else -1
+    ours = (theirs, *((confinement,) if confinement >= 0 else ()), *(confined.descriptors if confined else ()))
+    words = (*joining_words(limits.processes), *launcher_words(_life(), theirs, confinement, outside))
+    return _Over((*words, *(confined.words if confined else ()), *inner), (_life(), *ours), ours, status)
+
+
+@functools.cache
+def _life() -> int:
+    """Return the end of a pipe that every launcher reads; the other end is open for as long as this process lives."""
+    reading, writing = os.pipe()
+    _held_open.append(writing)
+    return reading
+
+
+_held_open: list[int] = []
 
 
 class _Ends(Struct, frozen=True):
@@ -488,106 +528,3 @@ def _kill_all() -> None:
 
 
 add_last_act(_kill_all)
-
-
-class Job(Struct, eq=False):
-    """One of them. `pid` is also its process group; `log` takes its output as it comes; `started` is monotonic."""
-
-    id: str
-    text: str
-    process: Command
-    log: Path | None
-    asked_for: bool
-    """A background job that the model asked for, and not something that a command left behind."""
-    reported: bool = False
-    started: float = field(default_factory=time.monotonic)
-    stopped: bool = False
-    """The user ended it."""
-    seen: int = 0
-    """Bytes of its output that the model has been shown."""
-
-    @property
-    def pid(self) -> int:
-        """The id of its shell, its group and its session."""
-        return self.process.pid
-
-    @property
-    def exit_code(self) -> int | None:
-        """How its shell ended, `None` while it runs."""
-        return self.process.exited.result() if self.process.exited.done() else None
-
-    @property
-    def is_running(self) -> bool:
-        """Whether anything of it is alive."""
-        return not self.process.exited.done() or self.process.leaves_something()
-
-    def describe(self) -> str:
-        """Return one line: its command, and whether it runs or how it ended."""
-        ended = "was ended by the user" if self.stopped else f"ended with exit code {self.exit_code}"
-        state = f"is running, process {self.pid}" if self.is_running else ended
-        return f"{self.id} ({self.text}) {state}"
-
-    def take_news(self, max_chars: int, max_lines: int) -> str:
-        """Return what it wrote since the last call of this, cut in its middle; each byte is returned once."""
-        before, self.seen = self.seen, self.process.collector.size
-        return self.process.collector.text_from(before, max_chars, max_lines).rstrip("\n")
-
-
-class JobTable(Struct):
-    """The jobs of one session. They end with it. `changed` is called when one begins or ends."""
-
-    changed: Callable[[], None] | None = None
-    _jobs: list[Job] = field(default_factory=list[Job])
-    _count: int = 0
-
-    def add(self, text: str, process: Command, *, asked_for: bool) -> Job:
-        """Take over a running command."""
-        self._count += 1
-        job = Job(f"job-{self._count}", text, process, process.collector.spool(), asked_for)
-        self._jobs.append(job)
-        process.exited.add_done_callback(lambda _exited: self._tell())
-        self._tell()
-        return job
-
-    def _tell(self) -> None:
-        if self.changed is not None:
-            self.changed()
-
-    def all(self) -> list[Job]:
-        """Return what runs and what has ended, oldest first."""
-        return list(self._jobs)
-
-    def running(self) -> list[Job]:
-        """Return what runs, oldest first."""
-        return [job for job in self._jobs if job.is_running]
-
-    def asked_for(self) -> list[Job]:
-        """Return the background jobs that run because the model asked for them."""
-        return [job for job in self.running() if job.asked_for]
-
-    def has_news(self) -> bool:
-        """Whether a background job has ended and the model does not know it yet."""
-        return any(job.asked_for and not job.reported and not job.is_running for job in self._jobs)
-
-    def take_finished(self) -> list[Job]:
-        """Return the background jobs that ended since the last call of this; each is returned once."""
-        finished = [job for job in self._jobs if job.asked_for and not job.reported and not job.is_running]
-        for job in finished:
-            job.reported = True
-        return finished
-
-    async def end(self, job: Job) -> None:
-        """End one job with everything that it started."""
-        await job.process.end()
-        job.process.close()
-
-    async def close(self) -> None:
-        """End everything; nobody is told any more."""
-        self.changed = None
-        jobs, self._jobs = self._jobs, []
-        try:
-            await asyncio.gather(*(self.end(job) for job in jobs if job.is_running))
-        finally:
-            for job in jobs:
-                job.process.kill_now()
-                job.process.close()

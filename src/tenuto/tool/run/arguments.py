@@ -142,6 +142,7 @@ class BashArguments(Arguments):
     timeout: float | None = Field(default=None, gt=0, description="Seconds; default 120, at most 600")
     background: bool = False
     stdin: Literal["none", "pipe", "tty"] = Field(default="none", description="Background only: what jobs types into")
+    outside: str = Field(default="", description="Once the sandbox blocked it: why it must leave it")
 
 
 class JobsArguments(Arguments):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import hashlib
 import os
 import re
@@ -18,9 +20,11 @@ from tenuto.protocol.message import FileUse, HistoryEvent, Message
 from tenuto.protocol.part import ImagePart
 from tenuto.tool.image import ImageFacts
 from tenuto.tool.output import LARGE_WINDOW, READ_CHARS, RESULT_CHARS, ToolOutput
-from tenuto.tool.process.process import JobTable
+from tenuto.tool.process.job_table import JobTable
+from tenuto.tool.process.process import SPOOL_LIMIT, CommandLimits
 
 if TYPE_CHECKING:
+    from tenuto.guard.sandbox.sandbox import Sandbox
     from tenuto.session.store import Store
 
 
@@ -136,8 +140,12 @@ class ToolContext:
     approved; a tool that finds something else when it runs refuses.
     """
 
-    def __init__(self, session: SessionPlaces, settings: ToolSettings | None = None) -> None:
+    def __init__(
+        self, session: SessionPlaces, settings: ToolSettings | None = None, sandbox: Sandbox | None = None
+    ) -> None:
         self.session = session
+        self.sandbox = sandbox
+        """What holds the commands of the model; `None`: nothing does, and nobody minds."""
         self.window: Callable[[], int] = _no_window
         """Returns the tokens of the model's window as it is known or assumed, 0 where nobody says; on the loop only."""
         self.settings = settings or ToolSettings()
@@ -156,6 +164,8 @@ class ToolContext:
         """Hosts that turned out to have a private address: the next call asks for them."""
         self.ask_compaction: Callable[[str], Awaitable[str]] | None = None
         """Asks for a compaction with a focus; returns what the model is told, or raises `ToolError` with why not."""
+        self.waited_for: set[asyncio.Future[None]] = set()
+        """One for each command that a call waits for; done, it runs on as a job."""
         self.when_stored: dict[str, Callable[[], None]] = {}
         """What is to be done when the result of a call, by its id, is in the log."""
 
@@ -213,6 +223,20 @@ class ToolContext:
         except OSError:
             return ""  # a full disk must not stop the change itself
 
+    @property
+    def limits(self) -> CommandLimits:
+        """What a command may take of the machine."""
+        return CommandLimits(self.settings.max_processes, self.settings.max_memory_mb * 1024)
+
+    def spool_room(self) -> int:
+        """Return the bytes that one more output may take on disk, beside all that the session has stored."""
+        if not self.settings.max_outputs_mb:
+            return SPOOL_LIMIT
+        stored = 0
+        with contextlib.suppress(OSError):
+            stored = sum(entry.stat().st_size for entry in os.scandir(self.outputs))
+        return max(0, min(SPOOL_LIMIT, self.settings.max_outputs_mb * 1_000_000 - stored))
+
     def new_output_path(self, suffix: str = "txt") -> Path:
         """Return a path under `outputs` for this call that no file has yet."""
         self.outputs.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -230,6 +254,12 @@ class ToolContext:
         vars(made).update(vars(self), call_id=call_id, emit=emit, subject=subject)
         return made
 
+    def move_to_background(self) -> None:
+        """Let the commands that calls wait for run on as background jobs."""
+        for moved in self.waited_for:
+            if not moved.done():
+                moved.set_result(None)
+
     def note_stored(self, call_id: str) -> None:
         """The result of a call is in the log."""
         self.when_stored.pop(call_id, _nothing)()
@@ -237,6 +267,8 @@ class ToolContext:
     async def close(self) -> None:
         """End the background jobs and whatever commands left running."""
         await self.jobs.close()
+        if self.sandbox is not None:
+            self.sandbox.close()
 
 
 class Tool(Protocol):

@@ -211,6 +211,7 @@ ContextName = Literal[
     "help",
     "completion",
     "empty",
+    "command",
     "shell",
     "prompt",
     "search",

@@ -7,7 +7,7 @@ interrupts, else asks to be pressed again to quit.
 
 from __future__ import annotations
 
-from tenuto.protocol.operation import InterruptOperation
+from tenuto.protocol.operation import InterruptOperation, MoveToBackgroundOperation
 from tenuto.text.figures import plural
 from tenuto.tui.machine.approval import deny_current
 from tenuto.tui.machine.change import Change, on
@@ -16,7 +16,7 @@ from tenuto.tui.machine.queue import leave_queue, remember_draft
 from tenuto.tui.machine.reading import close_search, leave_transcript
 from tenuto.tui.machine.turn import set_label
 from tenuto.tui.state.effects import Quit, RunCommand, StopCommands, Submit
-from tenuto.tui.state.intents import Cancel, EndOfInput, Escape, Leave, LeaveAsked, LeaveQueue
+from tenuto.tui.state.intents import Cancel, EndOfInput, Escape, Leave, LeaveAsked, LeaveQueue, MoveToBackground
 from tenuto.tui.state.item import UserItem
 from tenuto.tui.state.state import UiState
 
@@ -174,6 +174,12 @@ def interrupt(change: Change) -> None:
     change.emit(Submit(InterruptOperation(session_id=state.session_id)))
     for kind in state.spinner.layers:
         set_label(change, kind, "Interrupting")
+
+
+@on(MoveToBackground)
+def move_to_background(change: Change, _intent: MoveToBackground) -> None:
+    """Ask that the command which runs goes on in the background; its call ends with that."""
+    change.emit(Submit(MoveToBackgroundOperation(session_id=change.state.session_id)))
 
 
 def interrupting(change: Change) -> bool:

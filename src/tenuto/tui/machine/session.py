@@ -81,6 +81,7 @@ def open_session(change: Change, event: SessionOpenedEvent) -> None:
             title=event.title,
             began=event.began,
             directory=event.directory,
+            sandboxed=event.sandboxed,
             branch=state.status.branch if event.cwd == state.status.cwd else "",
         ),
         terminal_title=state.terminal_title,

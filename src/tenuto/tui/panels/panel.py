@@ -95,6 +95,10 @@ FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 STILL_FRAME = "●"
 
 
+BACKGROUND_HINT_SECONDS = 3
+"""A turn that takes so long, and waits for a command, says how the command can go on by itself."""
+
+
 def status_line(state: UiState, now: float, width: int, frame: int | None, toast: Span | None) -> Line:
     """Return the line above the editor: what goes on and since when, or a hint. `frame` is `None` for no motion."""
     left = _activity(state, now, width, frame)
@@ -125,6 +129,8 @@ def _activity(state: UiState, now: float, width: int, frame: int | None) -> list
         facts.append(f"{seconds}s" if seconds < 60 else f"{seconds // 60}m {seconds % 60}s")
     begin = f"{glyph} {sanitize_line(label)}"
     escape = _escape(state, top.kind)
+    if seconds >= BACKGROUND_HINT_SECONDS and "command" in state.contexts:
+        escape = [*escape, state.keys.phrase("background", "to the background")]
     # What can be done has to stay on the screen: where there is no room, other facts go; what may be long comes last.
     while facts and cell_width(begin) + sum(cell_width(fact) + 3 for fact in (*facts, *escape)) > width:
         facts.pop(0)

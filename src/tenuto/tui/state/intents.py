@@ -335,6 +335,10 @@ class CycleMode(IntentBase, frozen=True):
     """Go to the next approval mode (Shift+Tab)."""
 
 
+class MoveToBackground(IntentBase, frozen=True):
+    """Let the command that runs go on in the background (Ctrl+B)."""
+
+
 class ToggleDetail(IntentBase, frozen=True):
     """Fold or unfold all items (Ctrl+O)."""
 

@@ -21,7 +21,7 @@ from tenuto.tui.complete.paste import Pastes
 from tenuto.tui.keys.bindings import Bindings, ContextName
 from tenuto.tui.keys.keys import default_bindings
 from tenuto.tui.state.intents import CompletionItem
-from tenuto.tui.state.item import Gap, Part, Transcript
+from tenuto.tui.state.item import Gap, Part, ToolItem, Transcript
 
 TaskKind = Literal["agent", "compaction", "shell"]
 Detail = Literal["folded", "expanded"]
@@ -34,7 +34,7 @@ class StatusLine(msgspec.Struct, kw_only=True):
     """The facts of the status line. Tokens; `window` and `trigger` are `None` when unknown; `cost` in US dollars.
 
     `mode` is `None` as long as it is not known. `dirty` says that tracked files are not as committed; `jobs` is how
-    many background jobs run; `began` is how the conversation began.
+    many background jobs run; `began` is how the conversation began. `sandboxed` is false where the user does without.
     """
 
     model: str = ""
@@ -53,6 +53,7 @@ class StatusLine(msgspec.Struct, kw_only=True):
     estimated: bool = True
     total: Usage = msgspec.field(default_factory=Usage)
     jobs: int = 0
+    sandboxed: bool = True
 
     @property
     def cost(self) -> float | None:
@@ -547,6 +548,12 @@ class UiState(msgspec.Struct):
         return self.search.current.id if self.search is not None and self.search.current else self.block
 
     @property
+    def waits_for_command(self) -> bool:
+        """Whether a call of the model waits for a command."""
+        items = (self.transcript.items.get(place) for place in self.calls.values())
+        return any(isinstance(item, ToolItem) and item.name == "bash" and item.state == "running" for item in items)
+
+    @property
     def contexts(self) -> tuple[ContextName, ...]:
         """The stack of what keys go to, top first. An open dialog lets only scrolling and global keys through."""
         below: tuple[ContextName, ...] = ("transcript", "global")
@@ -564,7 +571,7 @@ class UiState(msgspec.Struct):
             return ("queue", *below)
         editor: tuple[ContextName, ...] = ("prompt", *below)
         if not self.draft.text:
-            editor = ("empty", *editor)
+            editor = ("empty", *(("command",) if self.waits_for_command else ()), *editor)
         elif self.draft.text.startswith("!"):
             editor = ("shell", *editor)
         return ("completion", *editor) if self.completion is not None else editor

@@ -1,0 +1,57 @@
+"""What of a failed command's output looks like the work of the sandbox, in words for the model. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from tenuto.guard.sandbox.policy import Policy
+from tenuto.guard.subject import is_inside
+
+_NETWORK = re.compile(
+    r"Network is unreachable|Could not resolve host|Temporary failure in name resolution|Name or service not known"
+    r"|No address associated with hostname|getaddrinfo|ENETUNREACH|EAI_AGAIN|Failed to resolve|dns error"
+    r"|nodename nor servname|Connection refused|No route to host|unable to resolve|socket: Operation not permitted"
+    r"|Couldn't connect to server|urlopen error|PermissionError: \[Errno 1\] Operation not permitted",
+    re.IGNORECASE,
+)
+_REFUSED = re.compile(
+    r"Read-only file system|EROFS|Permission denied|EACCES|Operation not permitted|EPERM|os error 13"
+    r"|Device or resource busy|EBUSY",
+    re.IGNORECASE,
+)
+_PATH = re.compile(r"""(?:(?<=[\s'"‘“`(=:])|^)(~?/[^\s'"’”`():,;]+|\.[\w.-]+(?:/[^\s'"’”`():,;]*)?)""")
+_NOT_THERE = re.compile(r"No such file or directory|ENOENT|os error 2|cannot find", re.IGNORECASE)
+_LOOKED_AT = 20_000
+_PATHS = 3
+
+
+def explain_failure(output: str, policy: Policy) -> str:
+    """Return what the sandbox may have blocked, empty where nothing looks like it."""
+    tail = output[-_LOOKED_AT:]
+    said: list[str] = []
+    refused = [line for line in tail.splitlines() if _REFUSED.search(line)]
+    if refused:
+        places = _paths_in(refused)[:_PATHS]
+        what = f" ({', '.join(places)})" if places else ""
+        said.append(
+            f"only the workspace and the temporary folder can be written, not git's configuration, hooks or "
+            f"instruction files in it, and keys cannot be read{what}"
+        )
+    missed = [line for line in tail.splitlines() if _NOT_THERE.search(line)]
+    unseen = [path for path in _paths_in(missed) if _is_unseen(path, policy)][:_PATHS]
+    if unseen:
+        said.append(f"it has a temporary folder of its own and does not show {', '.join(unseen)}")
+    if not policy.network and _NETWORK.search(tail):
+        said.append("there is no network, not even to this machine")
+    return "; ".join(said)
+
+
+def _paths_in(lines: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(path for line in lines for path in _PATH.findall(line)))
+
+
+def _is_unseen(path: str, policy: Policy) -> bool:
+    """Whether a path leads to what is hidden, or replaced by the session's own."""
+    full = policy.home + path[1:] if path.startswith("~/") else path
+    return any(is_inside(full, place) for place in (*policy.hidden, "/tmp", "/var/tmp", "/run"))

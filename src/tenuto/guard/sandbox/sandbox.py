@@ -1,0 +1,148 @@
+"""The sandbox of one session: from its wishes and places to how each command is started."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from tenuto.guard.sandbox.policy import Places, Policy, command_environment, git_directories, make_policy
+
+if TYPE_CHECKING:
+    from tenuto.guard.sandbox.machine import Kind, Machine
+
+
+class Confined(Struct, frozen=True):
+    """How a command is started: the words before it, its environment, what the launcher holds it by.
+
+    `descriptors` are passed on, and closed here once it runs.
+    """
+
+    kind: Kind
+    words: tuple[str, ...]
+    environ: Mapping[str, str]
+    policy: Policy
+    confinement: bytes = b""
+    descriptors: tuple[int, ...] = ()
+
+    def close(self) -> None:
+        """Close what was passed on."""
+        for descriptor in self.descriptors:
+            os.close(descriptor)
+
+
+class Sandbox:
+    """Lazy: what the machine has is tried, and the private folder made, when the first command comes.
+
+    `wanted` is false where the user has switched it off.
+    """
+
+    def __init__(self, places: Callable[[str], Places], *, wish: str = "auto", wanted: bool = True) -> None:
+        self._places = places
+        self._wish = wish
+        self.wanted = wanted
+        self._private = ""
+
+    @property
+    def machine(self) -> Machine:
+        """What this machine has; tried at the first call, which takes some 20 ms."""
+        from tenuto.guard.sandbox.machine import find_machine
+
+        return find_machine(self._wish)
+
+    @property
+    def holds(self) -> bool:
+        """Whether commands run in it."""
+        return self.wanted and bool(self.machine.kind)
+
+    @property
+    def replaces_asking(self) -> bool:
+        """Whether mode `auto` may run what it does not know: in a sandbox, or because the user wants none."""
+        return not self.wanted or bool(self.machine.kind)
+
+    def confine(self, cwd: Path, environ: Mapping[str, str], *, strict: bool) -> Confined:
+        """Return how a command in `cwd` is started; `strict` is one that only reads. Raises `OSError`."""
+        policy = make_policy(self._places(self._make_private()), os.path.realpath(cwd), environ, strict=strict)
+        match self.machine.kind:
+            case "bubblewrap":
+                return _in_bubblewrap(policy, environ, self.machine.detail)
+            case "landlock":
+                return _in_landlock(policy, environ, self.machine.detail)
+            case "seatbelt":
+                return _in_seatbelt(policy, environ)
+            case "":
+                raise OSError("there is no sandbox on this machine")
+
+    def protected(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the folders, and the git directories, whose protected names are put back after a command."""
+        places = self._places(self._private)
+        return (places.workspace, *places.added), tuple(git_directories(places.workspace))
+
+    def _make_private(self) -> str:
+        if not self._private or not os.path.isdir(self._private):
+            import tempfile
+
+            self._private = os.path.realpath(tempfile.mkdtemp(prefix="tenuto-"))
+        return self._private
+
+    def close(self) -> None:
+        """Remove the private folder; the sandbox makes another one when it is needed again."""
+        if self._private:
+            import shutil
+
+            shutil.rmtree(self._private, ignore_errors=True)
+            self._private = ""
+
+
+def _in_bubblewrap(policy: Policy, environ: Mapping[str, str], program: str) -> Confined:
+    from tenuto.guard.sandbox.bubblewrap import CACHES, TEMPORARY, bubblewrap_words, prepare_private
+    from tenuto.guard.sandbox.machine import open_filter
+
+    prepare_private(policy.private)
+    filtered = open_filter()
+    words = bubblewrap_words(program, policy, environ.get("PATH", ""), filtered)
+    return Confined(
+        kind="bubblewrap",
+        words=tuple(words),
+        environ=command_environment(environ, TEMPORARY, CACHES),
+        policy=policy,
+        descriptors=(filtered,) if filtered >= 0 else (),
+    )
+
+
+def _in_landlock(policy: Policy, environ: Mapping[str, str], detail: str) -> Confined:
+    from tenuto.guard.sandbox.landlock import confine
+    from tenuto.guard.sandbox.machine import encode_confinement
+
+    temporary, caches = _own_temporary(policy)
+    version = int(detail.rpartition(" ")[2])
+    return Confined(
+        kind="landlock",
+        words=(),
+        environ=command_environment(environ, temporary, caches),
+        policy=policy,
+        confinement=encode_confinement(confine(policy, version)),
+    )
+
+
+def _in_seatbelt(policy: Policy, environ: Mapping[str, str]) -> Confined:
+    from tenuto.guard.sandbox.seatbelt import seatbelt_words
+
+    temporary, caches = _own_temporary(policy)
+    return Confined(
+        kind="seatbelt",
+        words=tuple(seatbelt_words(policy)),
+        environ=command_environment(environ, temporary, caches),
+        policy=policy,
+    )
+
+
+def _own_temporary(policy: Policy) -> tuple[str, str]:
+    """Make the folder for temporary files and caches where nothing is mounted over `/tmp`."""
+    temporary = f"{policy.private}/tmp"
+    caches = f"{temporary}/.caches"
+    Path(caches).mkdir(mode=0o700, parents=True, exist_ok=True)
+    return temporary, caches
