@@ -138,13 +138,15 @@ class _Reader(Lexer):
         return AndOr(first, tuple(rest)) if rest else first
 
     def _pipeline(self) -> Node:
+        is_negated = False
         while self._keyword() == "!":
             self.at += 1
+            is_negated = True
         items = [self._command()]
         while self._take("|", "|&"):
             self._skip_newlines()
             items.append(self._command())
-        return Pipeline(tuple(items)) if len(items) > 1 else items[0]
+        return Pipeline(tuple(items), is_negated) if is_negated or len(items) > 1 else items[0]
 
     def _command(self) -> Node:
         self.depth += 1
@@ -175,7 +177,7 @@ class _Reader(Lexer):
         if keyword in ("while", "until"):
             self.at += len(keyword)
             condition = self._body("do")
-            return While(condition, self._do(), self._redirections())
+            return While(keyword == "until", condition, self._do(), self._redirections())
         if keyword == "for":
             return self._for()
         if keyword in _NOT_READ:

@@ -144,9 +144,10 @@ class Simple(msgspec.Struct, frozen=True):
 
 
 class Pipeline(msgspec.Struct, frozen=True):
-    """Commands whose outputs are the next one's input."""
+    """Commands whose outputs are the next one's input; with `!` in front also a single one."""
 
     items: tuple[Node, ...]
+    is_negated: bool = False
 
 
 class AndOr(msgspec.Struct, frozen=True):
@@ -179,8 +180,9 @@ class If(msgspec.Struct, frozen=True):
 
 
 class While(msgspec.Struct, frozen=True):
-    """`while` or `until`."""
+    """`while`, or `until` when it is negated."""
 
+    is_negated: bool
     condition: Sequence
     body: Sequence
     redirections: tuple[Redirection, ...]
