@@ -49,9 +49,6 @@ _BARRED_WORDS: dict[str, re.Pattern[str]] = {
     "find": re.compile(r"-(?:exec|execdir|ok|okdir|delete|fprint|fprintf|fprint0|fls|files0-from)\b.*"),
     "fd": re.compile(r"-[a-zA-Z]*[xX].*|--exec.*"),
     "rg": re.compile(r"--pre.*|--hostname-bin.*"),
-    "git": re.compile(
-        r"-c.*|--config-env.*|--exec-path.*|--exec.*|-x.*|--upload-pack.*|--receive-pack.*|--ext-diff|-O.*|--open-.*"
-    ),
     "tar": re.compile(
         r"--to-command.*|--checkpoint-action.*|-I.*|--use-compress-program.*|--rsh-command.*|-F.*|--info-script.*"
     ),
@@ -65,6 +62,9 @@ _BARRED_WORDS: dict[str, re.Pattern[str]] = {
     "less": re.compile(r".*"),
     "ed": re.compile(r".*"),
 }
+_GIT_RUNS = re.compile(r"--exec.*|--upload-pack.*|--receive-pack.*|--ext-diff|-O.*|--open-.*")
+_GIT_GROUPS = frozenset({"bisect", "submodule", "filter-branch", "difftool", "mergetool", "config", "worktree", "lfs"})
+"""Commands of git with commands of their own, some of which run what they are given."""
 _WRITING = frozenset({">", ">>", ">|", "<>", "&>", "&>>", ">&", "<&"})
 
 
@@ -144,12 +144,23 @@ def _prefix_limits(words: tuple[str | None, ...]) -> tuple[str, int]:
     barred = _BARRED_WORDS.get(name)
     if barred and any(word is None or barred.fullmatch(word) for word in words[1:]):
         return f"{name} runs or writes something by its arguments", 1
+    if name == "git":
+        return _git_limits(words)
     if _INTERPRETERS.fullmatch(name):
         return _interpreter_limits(name, words)
     if name in _RUN_WHAT_THEY_NAME:
         return _naming_limits(name, words, _RUN_WHAT_THEY_NAME[name])
     least = _RUN_BY_SUBCOMMAND.get((name, words[1] or "")) if len(words) > 1 else None
     return _naming_limits(name, words, least) if least else ("", 1)
+
+
+def _git_limits(words: tuple[str | None, ...]) -> tuple[str, int]:
+    """In front of git's command stand settings (`-c`), and some commands take programs."""
+    command = words[1] if len(words) > 1 else ""
+    is_exec = command == "rebase" and any((word or "").startswith("-x") for word in words)
+    if command is None or command.startswith("-") or is_exec or any(_GIT_RUNS.fullmatch(word or "") for word in words):
+        return "git runs something by its arguments", 2
+    return "", 3 if command in _GIT_GROUPS else 1
 
 
 def _naming_limits(name: str, words: tuple[str | None, ...], least: int) -> tuple[str, int]:
