@@ -112,7 +112,10 @@ _PLAIN_ROWS = [
     for row in rows()
     if row.verdict == "ask" and not (read := read_line(row.line)).problem
     for commands in [list(simple_commands(read.body))]
-    if read.body.items == tuple(commands) and not commands[0].redirections and not commands[0].assignments
+    if len(commands) == 1
+    and read.body.items == tuple(commands)
+    and not commands[0].redirections
+    and not commands[0].assignments
     if commands[0].words and all(word.value is not None for word in commands[0].words)
 ]
 
