@@ -25,7 +25,7 @@ _SHORT = strategies.text(strategies.sampled_from(_STRANGE), max_size=14)
 
 
 def _backslashed(text: str) -> str:
-    return "".join("'\n'" if char == "\n" else f"\\{char}" for char in text)
+    return "".join("'\n'" if char == "\n" else f"\\{char}" for char in text) or "''"
 
 
 def _in_doubles(text: str) -> str:
