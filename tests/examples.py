@@ -29,3 +29,10 @@ def in_turn(first: Iterable[object], second: Sequence[object]) -> list[object]:
         for place, one in enumerate(first)
         for turn, other in enumerate(second)
     ]
+
+
+def many_examples(**others: object) -> hypothesis.settings:
+    """For a property that holds a promise of the guard: 500 examples in every run, 20,000 with `--full`."""
+    everywhere = hypothesis.settings.default
+    assert everywhere is not None
+    return hypothesis.settings(max_examples=500 if everywhere.max_examples <= 20 else 20_000, **others)

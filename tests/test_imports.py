@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.server import Reply, ServerThread
+from tests.server import Call, Reply, ServerThread
 
 HEAVY = (
     "textual",
@@ -21,6 +21,8 @@ HEAVY = (
     "anthropic",
     "openai",
     "pygments",
+    "tree_sitter",
+    "tree_sitter_bash",
 )
 
 PROBE = """
@@ -78,6 +80,17 @@ def test_the_offline_model_needs_no_http_library(tmp_path):
     environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
     modules = imported_by("-p", "hello", "--model", "offline/tenuto", environ=environ, cwd=tmp_path)
     assert not modules & {"httpx", "httpx2", "h11", "lxml", "anthropic", "openai", "textual"}
+
+
+def test_the_parser_of_shell_comes_with_the_first_command(tmp_path):
+    environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
+    without = imported_by("-p", "hello", "--model", "offline/tenuto", environ=environ, cwd=tmp_path)
+    assert not without & {"tree_sitter", "tree_sitter_bash"}
+    call = Call("bash", {"command": "echo hello"})
+    with ServerThread([Reply(tool_calls=[call]), Reply("Done.")]) as server:
+        environ |= server.environ()
+        modules = imported_by("-p", "run", "--model", "openai-chat/test", environ=environ, cwd=tmp_path)
+    assert modules >= {"tree_sitter", "tree_sitter_bash"}
 
 
 def test_the_inline_screen_needs_no_framework():

@@ -29,13 +29,31 @@ def results(running: Agent) -> list[ToolResultMessage]:
     return [event.message for event in running.of(ToolResultEvent)]
 
 
+WAITING_CAT = """#!/bin/sh
+case "$1" in one | two) exec /bin/cat "{fifos}/$1" ;; *) exec /bin/cat "$@" ;; esac
+"""
+"""A pipe in the workspace would be asked for: this reads `one` and `two` from pipes elsewhere."""
+
+
 @pytest.fixture
-def work(tmp_path: Path) -> Path:
-    place = tmp_path / "work"
+def fifos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    place, programs = tmp_path / "fifos", tmp_path / "programs"
     place.mkdir()
+    programs.mkdir()
     for name in ("one", "two"):
         os.mkfifo(place / name)
-    (place / "plain").write_text("plain text\n")
+    (programs / "cat").write_text(WAITING_CAT.format(fifos=place))
+    (programs / "cat").chmod(0o700)
+    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
+    return place
+
+
+@pytest.fixture
+def work(tmp_path: Path, fifos: Path) -> Path:
+    place = tmp_path / "work"
+    place.mkdir()
+    for name in ("one", "two", "plain"):
+        (place / name).write_text(f"{name} text\n")
     return place
 
 
@@ -59,13 +77,13 @@ def release(*fifos: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", ["ask", "plan", "auto"])
-async def test_b15_commands_that_only_read_run_side_by_side(tmp_path: Path, work: Path, mode: str) -> None:
+async def test_b15_commands_that_only_read_run_side_by_side(tmp_path: Path, work: Path, fifos: Path, mode: str) -> None:
     """`cat one` gets its text only when somebody reads `two` as well, so neither can end alone."""
     calls = [command("cat one"), command("cat two")]
     async with agent(tmp_path, [Reply(tool_calls=calls), Reply("done")], mode=mode) as running:
-        with beside(lambda: feed(work / "two", work / "one")) as fed:
+        with beside(lambda: feed(fifos / "two", fifos / "one")) as fed:
             assert (await running.ask("go", timeout=3 * PATIENCE)).outcome == "completed"
-        release(work / "one", work / "two")
+        release(fifos / "one", fifos / "two")
         await fed
         first, second = results(running)
         assert "from one" in text_of(first.parts)
@@ -76,7 +94,7 @@ async def test_b15_commands_that_only_read_run_side_by_side(tmp_path: Path, work
         ], "in call order"
 
 
-async def test_b15_a_reading_command_runs_beside_reads_and_searches(tmp_path: Path, work: Path) -> None:
+async def test_b15_a_reading_command_runs_beside_reads_and_searches(tmp_path: Path, work: Path, fifos: Path) -> None:
     calls = [
         Call("read", {"path": "plain"}),
         command("cat one"),
@@ -87,7 +105,7 @@ async def test_b15_a_reading_command_runs_beside_reads_and_searches(tmp_path: Pa
         await running.send("go")
         await running.until(ToolStartedEvent, 4)
         assert [result.name for result in results(running)] in ([], ["read"])
-        await asyncio.to_thread(feed, work / "two", work / "one")
+        await asyncio.to_thread(feed, fifos / "two", fifos / "one")
         await asyncio.wait_for(running.runtime.wait_settled(), 3 * PATIENCE)
         assert [result.name for result in results(running)] == ["read", "bash", "grep", "bash"]
 
@@ -97,7 +115,7 @@ async def test_b15_a_reading_command_runs_beside_reads_and_searches(tmp_path: Pa
     [
         command("touch made"),
         command("cat plain > made"),
-        command("cd . && cat plain"),
+        command("cd .. && cat plain"),
         command("cat plain", background=True),
         Call("write", {"path": "made", "content": "x"}),
         command("cat /etc/hostname"),
@@ -105,12 +123,14 @@ async def test_b15_a_reading_command_runs_beside_reads_and_searches(tmp_path: Pa
     ],
     ids=["changes", "redirects", "changes the directory", "background", "writes", "reads outside", "is none"],
 )
-async def test_b15_what_may_change_something_waits_for_those_before(tmp_path: Path, work: Path, second: Call) -> None:
+async def test_b15_what_may_change_something_waits_for_those_before(
+    tmp_path: Path, work: Path, fifos: Path, second: Call
+) -> None:
     calls = [command("cat one"), second, command("cat plain")]
     async with agent(tmp_path, [Reply(tool_calls=calls), Reply("done")]) as running:
         await running.send("go")
         await running.until(ToolStartedEvent)
-        writing = await asyncio.to_thread(os.open, work / "one", os.O_WRONLY)
+        writing = await asyncio.to_thread(os.open, fifos / "one", os.O_WRONLY)
         await asyncio.sleep(0.3)
         assert len(running.of(ToolStartedEvent)) == 1
         assert not (work / "made").exists()
@@ -119,11 +139,13 @@ async def test_b15_what_may_change_something_waits_for_those_before(tmp_path: Pa
         assert len(results(running)) == 3
 
 
-async def test_b15_an_interrupt_ends_all_commands_that_run_side_by_side(tmp_path: Path, work: Path) -> None:
+async def test_b15_an_interrupt_ends_all_commands_that_run_side_by_side(
+    tmp_path: Path, work: Path, fifos: Path
+) -> None:
     calls = [command("cat one"), command("cat two"), command("cat plain")]
     async with agent(tmp_path, [Reply(tool_calls=calls), Reply("done")]) as running:
         await running.send("go")
-        held = [await asyncio.to_thread(os.open, work / name, os.O_WRONLY) for name in ("one", "two")]
+        held = [await asyncio.to_thread(os.open, fifos / name, os.O_WRONLY) for name in ("one", "two")]
         await running.runtime.submit(InterruptOperation(session_id=running.runtime.session_id))
         settled = await asyncio.wait_for(running.runtime.wait_settled(), 3 * PATIENCE)
         for descriptor in held:

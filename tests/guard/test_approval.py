@@ -27,9 +27,10 @@ EDIT_OUT = subject("edit", "write", "/home/me/other", pattern="/home/me/other")
 EDIT_SIBLING = subject("edit", "edit", f"{ROOT}-two/a", pattern=f"{ROOT}-two/a")
 EDIT_LINKED = subject("edit", "edit", f"{ROOT}/a", pattern=f"{ROOT}/a", concerns=("a is a hard link",))
 RUN = subject("execute", "bash", detail="make test")
-LOOK = subject("execute", "bash", f"{ROOT}/a", detail="cat a")
-LOOK_OUT = subject("execute", "bash", "/etc/passwd", detail="cat link")
-RUN_OUT = subject("execute", "bash", detail="rm -rf /etc/x")
+LOOK = ApprovalSubject(kind="execute", tool="bash", summary="s", detail="cat a", pattern="cat a", reads=True)
+LOOK_OUT = ApprovalSubject(kind="execute", tool="bash", summary="s", detail="cat k", reason="reads outside: /etc/k")
+RUN_OUT = ApprovalSubject(kind="execute", tool="bash", summary="s", detail="rm -rf /etc/x", writes=("/etc/x",))
+RIDDLE = ApprovalSubject(kind="execute", tool="bash", summary="s", detail="f() { x; }", problem="it defines a function")
 WEB = subject("network", "fetch", pattern="https://x.org")
 WEB_LOCAL = subject("network", "fetch", pattern="http://localhost", concerns=("localhost is private",))
 TODO = subject("none", "todo")
@@ -45,6 +46,7 @@ TABLE: list[tuple[ApprovalSubject, str]] = [
     (LOOK, "aaaa"),
     (LOOK_OUT, "??ax"),
     (RUN_OUT, "???x"),
+    (RIDDLE, "???x"),
     (WEB, "??a?"),
     (WEB_LOCAL, "????"),
     (TODO, "aaaa"),

@@ -2,10 +2,10 @@
 
 | mode | reads inside | edits inside | commands | network | outside the workspace |
 |---|---|---|---|---|---|
-| ask | yes | ask | ask (but simple read-only ones) | ask | ask |
-| edits | yes | yes | ask (but simple read-only ones) | ask | ask |
+| ask | yes | ask | ask (but those that only read) | ask | ask |
+| edits | yes | yes | ask (but those that only read) | ask | ask |
 | auto | yes | yes | in the sandbox; outside of it ask | yes | reads yes, writes ask |
-| plan | yes | refuse | refuse (but simple read-only ones) | ask | reads ask |
+| plan | yes | refuse | refuse (but those that only read) | ask | reads ask |
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from tenuto.guard.commands import fits, is_read_only, outside_writes
+from tenuto.guard.shell.rules import covers
 from tenuto.guard.subject import Allow, ApprovalSubject, Ask, Refuse, Verdict, is_inside, resolve_path
 from tenuto.protocol.entry import ApprovalEntry, Mode
 
@@ -23,7 +23,7 @@ _KINDRED = (frozenset({"write", "edit", "apply_patch"}), frozenset({"read", "gre
 """Tools that one lasting answer serves."""
 _PLAN_TEXT = (
     "Plan mode is on: nothing may be changed and no command may be run, so this {tool} call was refused. Look around "
-    "with read, grep, glob and simple read-only commands, then end your answer with the finished plan between lines "
+    "with read, grep, glob and commands that only read, then end your answer with the finished plan between lines "
     "<proposed_plan> and </proposed_plan>: the user approves it, or chooses another mode (/mode, "
     "--mode), and the work may begin."
 )
@@ -34,10 +34,11 @@ def judge(mode: Mode, subject: ApprovalSubject, approvals: Iterable[ApprovalEntr
     if subject.kind == "none":
         return Allow()
     root = str(workspace)
-    if mode == "plan" and subject.kind in {"edit", "execute"} and not reads_only(subject, root):
+    if mode == "plan" and subject.kind in {"edit", "execute"} and not reads_only(subject):
         return Refuse(reason=_PLAN_TEXT.format(tool=subject.tool))
     reason = _reason_to_ask(mode, subject, root)
-    if not reason or any(_covers(entry, subject) for entry in approvals):
+    entries = list(approvals)
+    if not reason or _rules_cover(entries, subject) or any(_covers(entry, subject) for entry in entries):
         return Allow()
     return Ask(reason=reason, session_pattern=subject.pattern, allowed_by=_allowing_mode(subject, root))
 
@@ -97,13 +98,17 @@ def refusal_text(verdict: Ask, subject: ApprovalSubject) -> str:
     return f"This {subject.tool} call needs approval and nobody can be asked in this run: {verdict.reason}. {way}"
 
 
+def _rules_cover(entries: list[ApprovalEntry], subject: ApprovalSubject) -> bool:
+    """Whether rules of the command line allow a shell line: together they name each command that does not only read."""
+    patterns = [entry.pattern for entry in entries if entry.scope == "run" and entry.tool == subject.tool]
+    return subject.kind == "execute" and bool(patterns) and covers(patterns, subject.commands)
+
+
 def _covers(entry: ApprovalEntry, subject: ApprovalSubject) -> bool:
     """Whether a lasting answer allows a call."""
     kindred = any({entry.tool, subject.tool} <= group for group in _KINDRED)
     if entry.tool != subject.tool and not kindred:
         return False
-    if entry.scope == "run" and subject.kind == "execute":
-        return fits(entry.pattern, subject.detail)
     if entry.scope == "run" and subject.kind == "network":
         return entry.pattern in {"*", subject.pattern, subject.pattern.partition("://")[2]}
     if subject.kind not in {"read", "edit"}:
@@ -117,7 +122,7 @@ def _covers(entry: ApprovalEntry, subject: ApprovalSubject) -> bool:
 def _reason_to_ask(mode: Mode, subject: ApprovalSubject, root: str) -> str:
     """Return why a user has to decide, empty when nobody has to."""
     if subject.kind == "execute":
-        return _reason_for_command(mode, subject, root)
+        return _reason_for_command(mode, subject)
     if subject.concerns:
         return "; ".join(subject.concerns)
     if subject.kind == "network":
@@ -131,25 +136,25 @@ def _reason_to_ask(mode: Mode, subject: ApprovalSubject, root: str) -> str:
     return ""
 
 
-def _reason_for_command(mode: Mode, subject: ApprovalSubject, root: str) -> str:
+def _reason_for_command(mode: Mode, subject: ApprovalSubject) -> str:
     if subject.leaves_sandbox:
         return f"runs outside the sandbox: {subject.leaves_sandbox}"
     if mode == "auto":
-        if subject.confined:
-            return ""
-        places = outside_writes(subject.detail, root)
-        return f"writes outside the workspace: {', '.join(places)}" if places else ""
-    if reads_only(subject, root):
+        return "" if subject.confined else _reason_where_nothing_holds(subject)
+    if reads_only(subject):
         return ""
-    return "; ".join(subject.concerns) or f"runs a command (mode: {mode})"
+    return subject.reason or f"runs a command (mode: {mode})"
 
 
-def reads_only(subject: ApprovalSubject, root: str) -> bool:
-    """Whether a command is a simple one that only reads, and only inside the workspace."""
-    return (
-        subject.kind == "execute"
-        and not subject.concerns
-        and not subject.leaves_sandbox
-        and is_read_only(subject.detail)
-        and all(is_inside(path, root) for path in subject.paths)
-    )
+def _reason_where_nothing_holds(subject: ApprovalSubject) -> str:
+    """Return why a command asks in mode `auto` without a sandbox, which the user has switched off."""
+    if subject.problem:
+        return f"runs a command that cannot be understood: {subject.problem}"
+    if subject.writes:
+        return f"writes outside the workspace, or to protected files: {', '.join(subject.writes)}"
+    return ""
+
+
+def reads_only(subject: ApprovalSubject) -> bool:
+    """Whether a command only reads, and only what may be read unasked."""
+    return subject.kind == "execute" and subject.reads and not subject.leaves_sandbox

@@ -12,6 +12,7 @@ import re
 import stat
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 CONFIG_SECONDS = 5.0
@@ -241,32 +242,132 @@ def _is_declared_safe(root: Path, entries: Sequence[tuple[str, str, str]]) -> bo
     return safe
 
 
-_RUNS_SOMETHING = re.compile(
-    r"^\s*(?:\[\s*include|[^#;\n]*\b(?:fsmonitor|pager|external|textconv|command|clean|smudge|process|program|hookspath|"
-    r"sshcommand|editor|askpass|helper|showsignature|alternaterefscommand)\b)",
-    re.IGNORECASE | re.MULTILINE,
-)
+_LONGEST_CONFIGURATION = 200_000
+_SECTION = re.compile(r'\s*\[([A-Za-z0-9-]+)(?:[ \t]+"([^"\\\n]*)")?\]\s*')
+_SETTING = re.compile(r"\s*([A-Za-z][A-Za-z0-9-]*)\s*(?:=\s*(.*?))?\s*")
+_NOTE = re.compile(r"\s*(?:[#;].*)?")
 _HOOK_OF_READERS = "post-index-change"
+_OWN_FILES = ("HEAD", "index", "config.worktree")
+_COMMON_FILES = ("config", "packed-refs")
+_COMMON_DIRECTORIES = ("objects", "refs", "hooks", "info", "logs")
+_GITLINK = b"\x00\x00\xe0\x00"
+"""The mode of a gitlink as it stands in an index. The same bytes may stand there by accident: then a user is asked."""
+_PLACING_VARIABLES = ("GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY")
 
 
-def configured_programs(git: Path) -> str:
-    """Return why reading with git could run a program of the repository's, empty when it could not.
+def reading_concern(cwd: Path, environ: Mapping[str, str], *, looks_at_files: bool) -> str:
+    """Return why a git command that reads, started in `cwd` by a shell, could run a program or read elsewhere.
 
-    `git` is the `.git` of a work tree. What cannot be told counts as a reason.
+    Empty where it could not. Told from the files alone, as the shell's git takes none of our options; what is not
+    plain is a reason. `looks_at_files` says that the command compares the work tree, and so enters submodules.
     """
-    if (git / "modules").exists() or (git.parent / ".gitmodules").exists():
-        return "the repository has submodules, which bring a git configuration of their own"
-    if not git.is_dir():
-        return "git takes its configuration from elsewhere here"
-    for name in ("config", "config.worktree"):
-        try:
-            text = (git / name).read_text(encoding="utf-8", errors="replace")
-        except FileNotFoundError:
-            continue
-        except OSError:
-            return f"{git / name} cannot be read"
-        if _RUNS_SOMETHING.search(text):
-            return "the repository's git configuration names programs that git would run"
-    if (git / "hooks" / _HOOK_OF_READERS).exists():
-        return f"the repository has a {_HOOK_OF_READERS} hook"
+    if any(environ.get(name) for name in _PLACING_VARIABLES):
+        return "variables say where git works"
+    for place in (cwd, *cwd.parents):
+        if os.path.lexists(place / ".git"):
+            try:
+                return _Repository(place).concern(looks_at_files=looks_at_files)
+            except (OSError, ValueError) as error:
+                return f"the git repository cannot be looked at ({error})"
+        if all(os.path.lexists(place / name) for name in ("HEAD", "objects", "refs")):
+            return f"{place} looks like a git repository and would be taken for one"
     return ""
+
+
+class _Repository:
+    """The files of a repository. `own` is the directory of this work tree, `common` the one that all of them share."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.own = self.common = root / ".git"
+        self.problem = ""
+        kind = stat.S_IFMT(self.own.lstat().st_mode)
+        if kind == stat.S_IFREG:
+            self._follow()
+        elif kind != stat.S_IFDIR or os.path.lexists(self.own / "commondir"):
+            self.problem = "git takes its configuration from elsewhere here"
+
+    def _follow(self) -> None:
+        """A work tree of its own, which both sides have to name: made by `git worktree add`."""
+        link = self.root / ".git"
+        match = re.fullmatch(r"gitdir: (/[^\n]+)\n?", _small_text(link))
+        own = Path(match[1]) if match else None
+        if own is None or own.parent.name != "worktrees" or os.path.realpath(own) != str(own):
+            self.problem = "git takes its configuration from elsewhere here"
+            return
+        back, common = _small_text(own / "gitdir").rstrip("\n"), _small_text(own / "commondir").rstrip("\n")
+        self.own, self.common = own, own.parent.parent
+        if os.path.realpath(back) != os.path.realpath(link) or common != "../..":
+            self.problem = "git takes its configuration from elsewhere here"
+
+    def concern(self, *, looks_at_files: bool) -> str:
+        if self.problem:
+            return self.problem
+        files = [*(self.own / name for name in _OWN_FILES), *(self.common / name for name in _COMMON_FILES)]
+        for path, wanted in [
+            *((file, stat.S_IFREG) for file in files),
+            *((self.common / name, stat.S_IFDIR) for name in _COMMON_DIRECTORIES),
+        ]:
+            if _kind(path) not in (wanted, 0):
+                return f"{path} is a link, or not what git expects there"
+        hooks = self.common / "hooks"
+        for name in ("config", "config.worktree"):
+            for key, value in _settings(_small_text((self.common if name == "config" else self.own) / name)):
+                if key == "core.hookspath":
+                    hooks = self.root / Path(value.strip('"')).expanduser()
+                elif key == "core.worktree" or not is_harmless(key):
+                    return f"the repository's git configuration sets {key}"
+        if os.path.lexists(hooks / _HOOK_OF_READERS):
+            return f"the repository has a {_HOOK_OF_READERS} hook"
+        return self._submodules() if looks_at_files else ""
+
+    def _submodules(self) -> str:
+        if os.path.lexists(self.root / ".gitmodules") or os.path.lexists(self.common / "modules"):
+            return "the repository has submodules, which bring a git configuration of their own"
+        if any(self.own.glob("sharedindex.*")):
+            return "the repository's index is in several files"
+        index = self.own / "index"
+        if os.path.lexists(index):
+            facts = index.lstat()
+            if _has_gitlink(str(index), facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns):
+                return "the repository has other repositories in it, which bring a git configuration of their own"
+        return ""
+
+
+@lru_cache(maxsize=64)
+def _has_gitlink(index: str, *facts: int) -> bool:
+    """Whether an index names other repositories; `facts` tell one state of the file from another."""
+    return _GITLINK in Path(index).read_bytes()
+
+
+def _kind(path: Path) -> int:
+    try:
+        return stat.S_IFMT(path.lstat().st_mode)
+    except FileNotFoundError:
+        return 0
+
+
+def _small_text(file: Path) -> str:
+    """Return what stands in a file, nothing where there is none. Raises `ValueError` where it is no text, or long."""
+    if _kind(file) == 0:
+        return ""
+    if _kind(file) != stat.S_IFREG or file.lstat().st_size > _LONGEST_CONFIGURATION:
+        raise ValueError(f"{file} is no small file")
+    return file.read_bytes().decode()
+
+
+def _settings(text: str) -> Iterator[tuple[str, str]]:
+    """Yield keys and values of a configuration that is plainly written: a line for each section and each setting.
+
+    Raises `ValueError` for everything else, on which git and we might not agree.
+    """
+    section = ""
+    for line in text.split("\n"):
+        if _NOTE.fullmatch(line):
+            continue
+        if match := _SECTION.fullmatch(line):
+            section = match[1].lower() + (f".{match[2]}" if match[2] is not None else "")
+        elif (match := _SETTING.fullmatch(line)) and section and not line.endswith("\\"):
+            yield f"{section}.{match[1].lower()}", match[2] or ""
+        else:
+            raise ValueError("its configuration is not plainly written")

@@ -15,6 +15,22 @@ from tenuto.protocol.message import DiffView
 SubjectKind = Literal["read", "edit", "execute", "network", "none"]
 
 
+class SimpleCommand(msgspec.Struct, frozen=True, kw_only=True):
+    """A simple command of a shell line, as rules see it.
+
+    `words` are the program and its arguments, `None` where the shell looks something up first. `reads` says that it
+    only reads what may be read. `barrier` says why no rule on its words may cover it, and `prefix_barrier` why none
+    that ends in `*`: it runs another command, or code from its arguments. A rule that ends in `*` has to spell out the
+    first `least` words.
+    """
+
+    words: tuple[str | None, ...] = ()
+    reads: bool = False
+    barrier: str = ""
+    prefix_barrier: str = ""
+    least: int = 1
+
+
 class ApprovalSubject(msgspec.Struct, frozen=True, kw_only=True):
     """What one call would do, said before it does it.
 
@@ -23,6 +39,10 @@ class ApprovalSubject(msgspec.Struct, frozen=True, kw_only=True):
     or everything below one (`/x/**`). `concerns` are reasons to ask that the tool found; a lasting answer covers them
     only when it names exactly this call. `fingerprint` names the outcome exactly (the hash of a file's new content):
     what runs later must lead to the same.
+
+    Of a shell line: `reads` says that all of it only reads what may be read, `reason` why not. `commands` are its
+    simple commands, none where it is not understood (`problem` says why). `writes` are the places outside the
+    workspace, and the protected ones inside, that it plainly writes to.
     """
 
     kind: SubjectKind
@@ -38,6 +58,11 @@ class ApprovalSubject(msgspec.Struct, frozen=True, kw_only=True):
     """The sandbox holds it: what it must not do it cannot do."""
     leaves_sandbox: str = ""
     """Why the model wants it to run outside of the sandbox, which a user decides in every mode."""
+    reads: bool = False
+    reason: str = ""
+    commands: tuple[SimpleCommand, ...] = ()
+    problem: str = ""
+    writes: tuple[str, ...] = ()
 
 
 class Allow(msgspec.Struct, frozen=True):

@@ -7,8 +7,6 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tenuto.guard.commands import path_words, simple_words
-from tenuto.guard.git import configured_programs
 from tenuto.guard.subject import ApprovalSubject
 from tenuto.protocol.message import ShellView
 from tenuto.protocol.part import TextPart
@@ -16,7 +14,7 @@ from tenuto.session.store import RunningCommand
 from tenuto.session.view.pairing import interruption
 from tenuto.text.bounding import shorten
 from tenuto.tool.output import ToolOutput
-from tenuto.tool.process.process import Collector, start_command
+from tenuto.tool.process.process import Collector, find_shell, shell_environment, start_command
 from tenuto.tool.run.confining import HeldCommand, hold_command
 from tenuto.tool.run.context import BuiltinTool, ToolContext, ToolError
 from tenuto.tool.shell import ShellRun, run_shell
@@ -46,20 +44,32 @@ class BashTool(BuiltinTool):
         return not arguments.background
 
     def subject(self, arguments: BashArguments, context: ToolContext) -> ApprovalSubject:
-        """Return the command itself; it is judged as text."""
+        """Return the command, with what is known of it: where its words lead is looked up here."""
         if not arguments.command.strip():
             raise ToolError("The command is empty; nothing was run.")
         if "\0" in arguments.command:
             raise ToolError("The command contains a NUL byte; nothing was run.")
-        words = simple_words(arguments.command) or []
+        from tenuto.guard.examine import examine_line  # brings the parser, which no start needs
+        from tenuto.guard.readers.places import Place
+
+        place = Place(
+            root=str(context.workspace),
+            cwd=os.path.realpath(context.cwd),
+            environ=shell_environment(context.command_environ),
+            is_bash=find_shell().endswith("bash"),
+        )
+        facts = examine_line(arguments.command, place)
         return ApprovalSubject(
             kind="execute",
             tool=self.name,
             summary=shorten(arguments.command, _SUMMARY_CHARS),
             detail=arguments.command,
-            paths=_real_paths(words, context),
             pattern=_pattern(arguments, context),
-            concerns=_git_concerns(words, context),
+            reads=facts.reads and not arguments.background,
+            reason=facts.reason,
+            commands=facts.commands,
+            problem=facts.problem,
+            writes=facts.writes,
             **_sandbox_facts(arguments, context),
         )
 
@@ -116,23 +126,6 @@ def _hold(arguments: BashArguments, context: ToolContext) -> HeldCommand:
         return hold_command(context, outside=bool(arguments.outside.strip()))
     except (OSError, ValueError) as error:
         raise ToolError(f"the sandbox could not be made, so nothing was run: {error}") from error
-
-
-def _real_paths(words: list[str], context: ToolContext) -> tuple[str, ...]:
-    """Return where the words of a simple command lead that name something on disk."""
-    found = (context.cwd / word for word in path_words(words))
-    return tuple(os.path.realpath(path) for path in found if os.path.lexists(path) or ".." in path.parts)
-
-
-def _git_concerns(words: list[str], context: ToolContext) -> tuple[str, ...]:
-    """Name what makes even a reading git command run other programs: the repository's own configuration."""
-    if words[:1] != ["git"]:
-        return ()
-    for place in (context.cwd, *context.cwd.parents):
-        if (place / ".git").exists():
-            reason = configured_programs(place / ".git")
-            return (reason,) if reason else ()
-    return ()
 
 
 def _ending(run: ShellRun) -> str:

@@ -98,7 +98,7 @@ class CallRunner:
         prepared = await prepare(call, live.tools, live.tool_context, self._may_look)
         if not isinstance(prepared, PreparedCall) or not tool.may_share(prepared.arguments):
             return False
-        return reads_only(prepared.subject, str(live.tool_context.workspace))
+        return reads_only(prepared.subject)
 
     async def _run_group(self, calls: list[ToolCallPart], budget: StepBudget) -> None:
         """Run calls side by side; each result is stored as soon as all before it are: another may wait for a user."""

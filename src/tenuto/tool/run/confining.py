@@ -88,7 +88,7 @@ def hold_command(context: ToolContext, *, outside: bool = False) -> HeldCommand:
     if outside or sandbox is None or not sandbox.holds:
         return HeldCommand(context)
     subject = context.subject
-    strict = subject is not None and reads_only(subject, str(context.workspace))
+    strict = subject is not None and reads_only(subject)
     confined = sandbox.confine(context.cwd, context.environ, strict=strict)
     before = None if strict else remember(*_protected(context))
     return HeldCommand(context, confined, before)

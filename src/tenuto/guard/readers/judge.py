@@ -1,0 +1,519 @@
+"""Whether a line only reads: every command by its program's grammar, every operand by where it leads from where it is.
+
+A line is followed as bash would run it. What is known of it are the directories in which it can be by then, and the
+values that its own variables can have; both only grow, so that a loop is gone through until nothing new comes.
+"""
+
+from __future__ import annotations
+
+import os.path
+import re
+from itertools import product
+from pathlib import Path
+
+import msgspec
+
+from tenuto.guard.git import reading_concern
+from tenuto.guard.readers.git import read_git
+from tenuto.guard.readers.options import Argument, read_options, sort_operands
+from tenuto.guard.readers.places import (
+    Asks,
+    GlobPart,
+    Place,
+    check_directory,
+    check_path,
+    check_shell,
+    enter_directory,
+    find_program,
+    matches,
+)
+from tenuto.guard.readers.programs import (
+    BUILTINS,
+    GRAMMARS,
+    asks_for_version,
+    check_sleep,
+    is_own_name,
+    read_builtin,
+    read_find,
+)
+from tenuto.guard.shell.parse import Line, read_line, redirections_of
+from tenuto.guard.shell.syntax import (
+    AndOr,
+    Assignment,
+    For,
+    Group,
+    If,
+    Node,
+    Piece,
+    Pipeline,
+    ProcessSubstitution,
+    Redirection,
+    Sequence,
+    Simple,
+    Substitution,
+    Sum,
+    Text,
+    Variable,
+    While,
+    Word,
+)
+
+_Directories = frozenset[str] | None
+"""Where the shell can be, as real paths; `None` where nobody knows."""
+_MAX_ALTERNATIVES = 500
+_MAX_PASSES = 4
+_SPLIT = re.compile(r"[ \t\n*?\[\\]")
+_SHOWN_VARIABLES = frozenset({"HOME", "USER", "LOGNAME", "SHELL", "PATH", "LANG", "TERM", "HOSTNAME", "VIRTUAL_ENV"})
+"""Variables of the user's that hold no secret."""
+_NUMBERS = frozenset({"?", "#", "$", "!"})
+_TAME = frozenset({"date", "pwd", "whoami", "hostname", "uname", "id", "nproc", "wc", "seq", "arch"})
+"""What these print has no blanks and patterns in it that lead anywhere."""
+_TAME_GIT = frozenset({"rev-parse", "rev-list", "branch", "describe", "merge-base"})
+_MORE_THAN_BASH = re.compile(r"\$['\"]|&>|\|&|<\(|>\(|<<<|[{}~]")
+"""What another shell reads differently."""
+_SHELLS = frozenset({"bash", "sh"})
+
+
+class Reading(msgspec.Struct):
+    """What became of a line. `reason` says why it does not only read, to be read behind "it"; empty where it does.
+
+    `reasons` has the same for each simple command, by its identity, those of `bash -c` texts too; `inner` are these
+    texts, by the identity of their command. `others` are reasons that belong to no single command: loops, redirections.
+    """
+
+    reason: str
+    reasons: dict[int, str]
+    inner: dict[int, Line]
+    others: tuple[str, ...] = ()
+
+    def only_reads(self, command: Simple) -> bool:
+        """Whether one command of the line only reads, whatever the others do."""
+        return self.reasons.get(id(command), "-") == ""
+
+
+def read_inner(command: Simple) -> Line | None:
+    """Return the line that a command like `bash -c 'ls; pwd'` runs, `None` for other commands."""
+    values = [word.value for word in command.words]
+    if len(values) != 3 or values[0] not in _SHELLS or values[1] != "-c" or values[2] is None:
+        return None
+    return read_line(values[2])
+
+
+def judge_line(line: Line, place: Place) -> Reading:
+    """Say of a line, and of each of its commands, whether it only reads what may be read unasked."""
+    follower = _Follower(place)
+    if line.problem:
+        return Reading(f"cannot be understood: {line.problem}", {}, {})
+    try:
+        check_shell(place)
+        _check_dialect(line.source, is_bash=place.is_bash)
+    except Asks as asks:
+        return Reading(str(asks), {}, {})
+    for _ in range(_MAX_PASSES):
+        follower.has_news = False
+        follower.follow(line.body, frozenset({place.cwd}))
+        if not follower.has_news:
+            break
+    else:
+        follower.note("", "has variables that change too often")
+    reason = next((reason for reason in (*follower.reasons.values(), *follower.others) if reason), "")
+    return Reading(reason, follower.reasons, follower.inner, tuple(dict.fromkeys(follower.others)))
+
+
+def _check_dialect(source: str, *, is_bash: bool) -> None:
+    if not is_bash and _MORE_THAN_BASH.search(source):
+        raise Asks("is written for bash, which is not here")
+
+
+class _Follower:
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.reasons: dict[int, str] = {}
+        self.inner: dict[int, Line] = {}
+        self.others: list[str] = []
+        self.values: dict[str, set[str] | None] = {}
+        self.has_news = False
+        self.depth = 0
+
+    def note(self, key: Simple | str, reason: str) -> None:
+        """Keep the first reason."""
+        if isinstance(key, str):
+            self.others.append(reason)
+        elif not self.reasons.get(id(key)):
+            self.reasons[id(key)] = reason
+
+    def follow(self, node: Node, at: _Directories) -> _Directories:
+        """Judge what a node does when it begins in these directories; return where the shell can be after it."""
+        match node:
+            case Simple():
+                return self._simple(node, at)
+            case Pipeline():
+                for item in node.items:
+                    at = _either(at, self.follow(item, at))
+                return at
+            case AndOr():
+                after = reached = self.follow(node.first, at)
+                for item in node.rest:
+                    reached = self.follow(item, reached)
+                    after = reached = _either(after, reached)
+                return after
+            case Sequence():
+                for index, item in enumerate(node.items):
+                    after = self.follow(item, at)
+                    at = _either(at, after) if index in node.background else after
+                return at
+            case Group() | If() | While() | For():
+                self._compound_redirections(node, at)
+                return self._compound(node, at)
+
+    def _compound(self, node: Group | If | While | For, at: _Directories) -> _Directories:
+        match node:
+            case Group():
+                after = self.follow(node.body, at)
+                return at if node.is_subshell else after
+            case If():
+                for condition, body in node.branches:
+                    if condition is not None:
+                        at = _either(at, self.follow(condition, at))
+                    at = _either(at, self.follow(body, at))
+                return at
+            case While():
+                if node.is_negated or not _ends_by_itself(node.condition):
+                    self.note("", "may go on for ever")
+                return self._loop(at, node.condition, node.body)
+            case For():
+                self._assign_loop(node, at)
+                return self._loop(at, node.body)
+
+    def _loop(self, at: _Directories, *bodies: Sequence) -> _Directories:
+        for _ in range(_MAX_PASSES):
+            after = at
+            for body in bodies:
+                after = _either(after, self.follow(body, after))
+            if after == at:
+                return at
+            at = after
+        self.note("", "changes directories in a loop")
+        return None
+
+    def _assign_loop(self, node: For, at: _Directories) -> None:
+        try:
+            if not is_own_name(node.name) or node.name in self.place.environ:
+                raise Asks(f"sets {node.name}")
+            if node.words is None:
+                raise Asks("uses arguments that it does not have")
+            for word in node.words:
+                self._substitutions(word, at)
+                argument = self._argument(word, at)
+                self._remember(node.name, set(argument.texts) if argument.texts else None)
+        except Asks as asks:
+            self._remember(node.name, None)
+            self.note("", str(asks))
+
+    def _remember(self, name: str, texts: set[str] | None) -> None:
+        known = self.values.get(name, set())
+        merged = None if known is None or texts is None else known | texts
+        if name not in self.values or merged != known:
+            self.values[name] = merged
+            self.has_news = True
+
+    def _compound_redirections(self, node: Group | If | While | For, at: _Directories) -> None:
+        for redirection in redirections_of(node):
+            try:
+                self._redirection(redirection, at)
+            except Asks as asks:
+                self.note("", str(asks))
+
+    def _simple(self, command: Simple, at: _Directories) -> _Directories:
+        self.reasons.setdefault(id(command), "")
+        try:
+            for assignment in command.assignments:
+                self._substitutions(assignment.value, at)
+                self._assignment(assignment, command, at)
+            for redirection in command.redirections:
+                self._redirection(redirection, at)
+            if not command.words:
+                return at
+            return self._program(command, at)
+        except Asks as asks:
+            self.note(command, str(asks))
+            for word in command.words:
+                self._substitutions(word, at)
+            changes_shell = command.words and command.words[0].value in (None, *_CHANGE_DIRECTORY)
+            return None if changes_shell else at
+
+    def _assignment(self, assignment: Assignment, command: Simple, at: _Directories) -> None:
+        name = assignment.name
+        if command.words and name == "IFS" and command.words[0].value == "read" and assignment.value.is_text:
+            return
+        if command.words or not is_own_name(name) or name in self.place.environ or assignment.appends:
+            raise Asks(f"sets {name}")
+        self._remember(name, {""})
+        value = assignment.value
+        if value.has_glob or value.has_braces or value.has_tilde:
+            self._remember(name, None)
+            return
+        # In an assignment nothing is split
+        quoted = tuple(
+            msgspec.structs.replace(piece, quoted=True) if _can_split(piece) else piece for piece in value.pieces
+        )
+        argument = self._argument(Word(quoted, value.start, value.end), at)
+        self._remember(name, set(argument.texts) if argument.texts else None)
+
+    def _redirection(self, redirection: Redirection, at: _Directories) -> None:
+        self._substitutions(redirection.target, at)
+        kind, target = redirection.kind, redirection.target
+        if redirection.body is not None:
+            self._substitutions(redirection.body, at)
+            self._pieces(redirection.body, at)
+            return
+        if kind == "<<<":
+            self._pieces(target, at)
+            return
+        text = target.value
+        if kind in (">&", "<&"):
+            if text not in ("0", "1", "2") or redirection.fd not in ("", "1", "2"):
+                raise Asks("redirects to where it is not known")
+        elif kind == "<":
+            self._paths([self._argument(target, at)], at)
+        elif text != "/dev/null":
+            raise Asks(f"writes to {text or 'a file'}")
+
+    def _program(self, command: Simple, at: _Directories) -> _Directories:
+        for word in command.words:
+            self._substitutions(word, at)
+        name = command.words[0].value
+        if name is None or not re.fullmatch(r"[a-z][a-z0-9_+-]*|\[|:", name):
+            raise Asks("runs a program that is not named plainly" if name is None else f"runs {name}")
+        if name == "cd":
+            return self._change_directory(command, at)
+        inner = read_inner(command)
+        if inner is not None:
+            self._inner(command, name, inner, at)
+            return at
+        arguments = self._arguments(command, at)
+        if name in BUILTINS:
+            self._paths(read_builtin(name, arguments), at)
+            if name == "read":
+                for argument in arguments:
+                    if argument.only != "-r":
+                        self._remember(argument.only or "", None)
+            return at
+        find_program(name, self.place)
+        if asks_for_version(name, arguments):
+            return at
+        for cwd in self._directories(at):
+            self._paths(self._files(name, arguments, cwd), frozenset({cwd}), compares=_compares(name))
+        return at
+
+    def _files(self, name: str, arguments: list[Argument], cwd: str) -> list[Argument]:
+        """Return the files that a program opens, by its grammar. Raises `Asks`."""
+        if name == "git":
+            return self._git(arguments, cwd)
+        if name == "find":
+            return read_find(arguments)
+        if name == "sleep":
+            check_sleep(arguments)
+            return []
+        grammar = GRAMMARS.get(name)
+        if grammar is None:
+            raise Asks(f"runs {name}")
+        found = read_options(grammar, arguments, cwd)
+        sort_operands(grammar, found)
+        return found.paths
+
+    def _git(self, arguments: list[Argument], cwd: str) -> list[Argument]:
+        if any(argument.may_vanish for argument in arguments):
+            raise Asks("runs git with a word that may be empty")
+        read = read_git(arguments, cwd)
+        places = {cwd}
+        for directory in read.directories:
+            if not directory.texts or directory.is_many:
+                raise Asks("works in a directory that is not known")
+            places = {check_path(text, place, self.place) for place in places for text in directory.texts}
+        for place in places:
+            concern = reading_concern(Path(place), self.place.environ, looks_at_files=read.looks_at_files)
+            if concern:
+                raise Asks(f"runs git, and {concern}")
+            if read.directories:
+                self._paths(read.paths, frozenset({place}))
+        return [] if read.directories else read.paths
+
+    def _inner(self, command: Simple, name: str, inner: Line, at: _Directories) -> None:
+        find_program(name, self.place)
+        self.inner[id(command)] = inner
+        if inner.problem:
+            raise Asks(f"cannot be understood: {inner.problem}")
+        _check_dialect(inner.source, is_bash=self.place.is_bash and name == "bash")
+        if self.depth > 4 or self.values:
+            raise Asks("runs a shell in a shell")
+        self.depth += 1
+        self.follow(inner.body, at)
+        self.depth -= 1
+
+    def _change_directory(self, command: Simple, at: _Directories) -> _Directories:
+        words = [word for word in command.words[1:] if word.value not in ("--", "-L")]
+        if len(words) != 1 or (words[0].value or "x").startswith("-"):
+            raise Asks("changes to a directory that is not named plainly")
+        argument = self._argument(words[0], at)
+        if not argument.texts or argument.is_many or not all(argument.texts):
+            raise Asks("changes to a directory that is not known")
+        return frozenset(
+            enter_directory(text, cwd, self.place) for cwd in self._directories(at) for text in argument.texts
+        )
+
+    def _directories(self, at: _Directories) -> frozenset[str]:
+        if at is None:
+            raise Asks("works in a directory that is not known")
+        return at
+
+    def _paths(self, arguments: list[Argument], at: _Directories, *, compares: bool = False) -> None:
+        """Raises `Asks` where a file may not be read unasked."""
+        for argument in arguments:
+            if argument.is_pipe:
+                continue
+            if not argument.texts:
+                raise Asks("reads a file that is not known")
+            for text in argument.texts:
+                if text == "-":
+                    continue
+                for cwd in self._directories(at):
+                    path = check_path(text, cwd, self.place)
+                    if compares and os.path.isdir(path):  # noqa: PTH112
+                        check_directory(path, self.place, deep=True)
+
+    def _substitutions(self, word: Word, at: _Directories) -> None:
+        for piece in word.pieces:
+            if isinstance(piece, Substitution | ProcessSubstitution):
+                self.follow(piece.body, at)
+
+    def _arguments(self, command: Simple, at: _Directories) -> list[Argument]:
+        return [self._argument(word, at) for word in command.words[1:]]
+
+    def _argument(self, word: Word, at: _Directories) -> Argument:
+        """Return what a word can be. Raises `Asks` where it could be anything, or several words."""
+        if word.has_braces:
+            raise Asks("has braces that become several words")
+        if any(isinstance(piece, ProcessSubstitution) for piece in word.pieces):
+            if len(word.pieces) > 1 or not all(
+                isinstance(piece, ProcessSubstitution) and piece.reads for piece in word.pieces
+            ):
+                raise Asks("writes to another command")
+            return Argument(("/dev/fd/63",), is_pipe=True)
+        if word.has_tilde:
+            home = self._home(word)
+            return Argument((home,))
+        pieces = self._pieces(word, at)
+        if pieces is None:
+            return Argument(())
+        if not word.has_glob:
+            texts = tuple("".join(chosen) for chosen in pieces)
+            vanishes = "" in texts and not any(_is_quoted(piece) for piece in word.pieces)
+            return Argument(tuple(filter(None, texts)) if vanishes else texts, is_many=vanishes, may_vanish=vanishes)
+        found: dict[str, None] = {}
+        for texts in pieces:
+            parts: list[GlobPart] = [
+                (text, isinstance(piece, Text) and not piece.quoted)
+                for text, piece in zip(texts, word.pieces, strict=True)
+            ]
+            for cwd in self._directories(at):
+                found.update(dict.fromkeys(matches(parts, cwd)))
+        return Argument(tuple(found), is_many=True)
+
+    def _home(self, word: Word) -> str:
+        bare = word.bare
+        home = self.place.environ.get("HOME", "")
+        if not word.is_text or word.has_glob or not re.match(r"~(?:/|$)", bare) or not home.startswith("/"):
+            raise Asks("has a “~” of which it is not known where it leads")
+        return home + word.text[1:]
+
+    def _pieces(self, word: Word, at: _Directories) -> list[tuple[str, ...]] | None:
+        """Return the texts that the pieces of a word can have together, `None` where nobody knows."""
+        choices: list[tuple[str, ...]] = []
+        is_known = True
+        for piece in word.pieces:
+            match piece:
+                case Text():
+                    choices.append((piece.text,))
+                case Variable():
+                    values = self._variable(piece, at)
+                    is_known &= values is not None
+                    choices.append(values or ("",))
+                case Substitution():
+                    if not piece.quoted and not _is_tame(piece.body):
+                        raise Asks("has the output of a command among its words, without quotes")
+                    is_known = False
+                case Sum():
+                    is_known = False
+                case ProcessSubstitution():
+                    raise Asks("has a substitution where it is not expected")
+        if not is_known:
+            return None
+        found = list(product(*choices))
+        if len(found) > _MAX_ALTERNATIVES:
+            raise Asks("has a word that can be very many things")
+        return found
+
+    def _variable(self, piece: Variable, at: _Directories) -> tuple[str, ...] | None:
+        name = piece.name
+        if name in _NUMBERS:
+            return None
+        if name == "PWD" and not piece.changed:
+            known: set[str] | None = set(self._directories(at))
+        elif name in self.values:
+            known = self.values[name]
+        elif name in _SHOWN_VARIABLES and not piece.changed:
+            known = {self.place.environ.get(name, "")}
+        elif is_own_name(name) and name not in self.place.environ:
+            known = {""}
+        else:
+            raise Asks(f"shows the variable {name}")
+        if known is None or piece.changed:
+            if not piece.quoted:
+                raise Asks(f"has ${name} among its words, without quotes")
+            return None
+        if not piece.quoted and any(_SPLIT.search(text) for text in known):
+            raise Asks(f"has ${name} among its words, without quotes")
+        return tuple(sorted(known))
+
+
+_CHANGE_DIRECTORY = (
+    *("cd", "pushd", "popd", "eval", "source", ".", "alias", "exec", "trap", "set", "shopt", "export", "declare"),
+    *("typeset", "builtin", "command", "enable", "unset", "readonly", "local", "let", "mapfile", "readarray"),
+)
+"""After these, if they are not known to read, nobody knows where the shell is."""
+
+
+def _is_quoted(piece: Piece) -> bool:
+    return not isinstance(piece, ProcessSubstitution) and piece.quoted
+
+
+def _can_split(piece: object) -> bool:
+    return isinstance(piece, Text | Variable | Substitution | Sum)
+
+
+def _compares(name: str) -> bool:
+    grammar = GRAMMARS.get(name)
+    return grammar is not None and grammar.compares
+
+
+def _either(first: _Directories, second: _Directories) -> _Directories:
+    return None if first is None or second is None else first | second
+
+
+def _ends_by_itself(condition: Sequence) -> bool:
+    """Whether a loop reads its input to the end."""
+    last = condition.items[-1]
+    return isinstance(last, Simple) and bool(last.words) and last.words[0].value == "read"
+
+
+def _is_tame(body: Sequence) -> bool:
+    if len(body.items) != 1 or not isinstance(body.items[0], Simple):
+        return False
+    values = [word.value for word in body.items[0].words]
+    return (
+        values[:1] != [None]
+        and (values[0] in _TAME or (values[0] == "git" and values[1:2] != [None] and values[1] in _TAME_GIT))
+        if values
+        else False
+    )
