@@ -44,6 +44,7 @@ def fifos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         os.mkfifo(place / name)
     (programs / "cat").write_text(WAITING_CAT.format(fifos=place))
     (programs / "cat").chmod(0o700)
+    monkeypatch.setenv("TENUTO_SANDBOX__ENABLED", "false")  # in it neither pipes nor programs of `/tmp` are there
     monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
     return place
 
