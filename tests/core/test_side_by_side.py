@@ -77,11 +77,17 @@ def release(*fifos: Path) -> None:
         os.close(os.open(fifo, os.O_RDWR | os.O_NONBLOCK))
 
 
-@pytest.mark.parametrize("mode", ["ask", "plan", "auto"])
-async def test_b15_commands_that_only_read_run_side_by_side(tmp_path: Path, work: Path, fifos: Path, mode: str) -> None:
+@pytest.mark.parametrize(
+    ("mode", "protocol"), [("ask", "openai-chat"), ("plan", "openai"), ("auto", "anthropic"), ("auto", "openai-chat")]
+)
+async def test_b15_commands_that_only_read_run_side_by_side(
+    tmp_path: Path, work: Path, fifos: Path, mode: str, protocol: str
+) -> None:
     """`cat one` gets its text only when somebody reads `two` as well, so neither can end alone."""
     calls = [command("cat one"), command("cat two")]
-    async with agent(tmp_path, [Reply(tool_calls=calls), Reply("done")], mode=mode) as running:
+    async with agent(
+        tmp_path, [Reply(tool_calls=calls), Reply("done")], mode=mode, model=f"{protocol}/test"
+    ) as running:
         with beside(lambda: feed(fifos / "two", fifos / "one")) as fed:
             assert (await running.ask("go", timeout=3 * PATIENCE)).outcome == "completed"
         release(fifos / "one", fifos / "two")

@@ -5,9 +5,7 @@ B3 is in `tests/contracts`, B4 and B6 in `tests/cli`, B5 in `tests/tool`, B7, B9
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
 import re
 from pathlib import Path
 
@@ -130,36 +128,15 @@ async def test_b12_a_file_of_1_500_lines_takes_three_reads(tmp_path, protocol):
 
 
 async def test_b13_commands_see_the_environment_as_the_user_set_it(tmp_path, monkeypatch, protocol):
-    (tmp_path / "env.sh").write_text("from_bash_env() { echo sourced; }\n")
-    for name, value in {"BASH_ENV": str(tmp_path / "env.sh"), "CI": "1", "PAGER": "less"}.items():
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "env.sh").write_text("from_bash_env() { echo sourced; }\n")
+    for name, value in {"BASH_ENV": str(tmp_path / "work" / "env.sh"), "CI": "1", "PAGER": "less"}.items():
         monkeypatch.setenv(name, value)
     call = Call("bash", {"command": "from_bash_env; echo CI=$CI PAGER=$PAGER"})
     async with agent(tmp_path, one_call_each(call), model=f"{protocol}/test") as running:
         await running.ask("look")
         (told,) = results(running)
     assert "sourced\nCI=1 PAGER=cat" in told
-
-
-async def test_b15_reading_commands_of_one_answer_run_side_by_side(tmp_path, protocol):
-    """Each waits for what the other one does: one after the other, the first would wait for ever."""
-    (tmp_path / "work").mkdir()
-    for name in ("one", "two"):
-        os.mkfifo(tmp_path / "work" / name)
-    calls = [Call("bash", {"command": f"cat {name}", "timeout": 20}) for name in ("one", "two")]
-    async with agent(tmp_path, [Reply(tool_calls=calls), Reply("done")], model=f"{protocol}/test") as running:
-
-        def feed() -> None:
-            held = [os.open(tmp_path / "work" / name, os.O_WRONLY) for name in ("two", "one")]
-            for descriptor in held:
-                os.write(descriptor, b"text\n")
-                os.close(descriptor)
-
-        feeding = asyncio.create_task(asyncio.to_thread(feed))
-        assert (await running.ask("look", timeout=60)).outcome == "completed"
-        for name in ("one", "two"):  # let go of a feeder that nobody reads from
-            os.close(os.open(tmp_path / "work" / name, os.O_RDWR | os.O_NONBLOCK))
-        await feeding
-        assert all("text" in text for text in results(running))
 
 
 async def test_b15_a_notebook_is_read_as_its_cells(tmp_path, protocol):
