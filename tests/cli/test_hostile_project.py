@@ -114,5 +114,8 @@ def test_s1_a_clone_does_not_switch_approvals_off(run: Run, work: Path, tmp_path
     with ServerThread(script) as server:
         done = run("-p", "hi", "--model", "openai-chat/test", server=server)
     assert not (tmp_path / "canary").exists()
-    assert b"model is ignored: a project may not set that" in done.stderr
-    assert b"mode = auto is ignored: a project may only make the mode stricter" in done.stderr
+    assert (
+        b'not trusted, so not used: setting model (.tenuto/settings.toml): sets model = "anthropic/other"'
+        in done.stderr
+    )
+    assert b"mode = auto is ignored: no project may set that" in done.stderr

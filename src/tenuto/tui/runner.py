@@ -26,7 +26,7 @@ from tenuto.command.outcome import (
     Say,
     ShowKeys,
 )
-from tenuto.protocol.event import AnyEvent, SessionOpenedEvent, TaskFinishedEvent, ToolResultEvent
+from tenuto.protocol.event import AnyEvent, SessionOpenedEvent, TaskFinishedEvent, ToolResultEvent, TrustWaitingEvent
 from tenuto.protocol.operation import AnyOperation, RunShellOperation
 from tenuto.protocol.part import ContentPart, ImagePart, TextPart
 from tenuto.tui.editor_services import Desk, Timer
@@ -340,6 +340,8 @@ class Runner:
                     self._spawn(self._run_command(f"/resume {session_id}"), "resume")
                 if missing:  # asked once: with the picker closed the session can be looked at as it is
                     self._spawn(self._run_command("/move"), "move")
+            case TrustWaitingEvent():
+                self._spawn(self._run_command("/trust ask"), "trust")
             case TaskFinishedEvent():
                 self._desk.read_branch()
             case ToolResultEvent() if not self.state.replaying:
