@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Generator
 from pathlib import Path
 
 _CLOEXEC = getattr(os, "O_CLOEXEC", 0)
 _BINARY = getattr(os, "O_BINARY", 0)
 _TEMPORARY = ".new"
+_OTHERS_MAY_WRITE = 0o022
+FOREIGN = "belongs to another user"
 
 
 def make_directory(path: Path) -> None:
@@ -82,3 +85,47 @@ def remove_temporaries(directory: Path) -> None:
     with contextlib.suppress(OSError):
         for path in list(directory.glob(f".*{_TEMPORARY}")):
             path.unlink()
+
+
+@contextlib.contextmanager
+def locked(directory: Path) -> Generator[None]:
+    """Keep other processes that ask for the same out of a directory meanwhile. Raises `OSError`."""
+    try:
+        import fcntl
+    except ImportError:  # no such locks on this system
+        yield
+        return
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def doubt_file(file: Path) -> str:
+    """Return why somebody else may have written a file or directory, empty where only we and root can.
+
+    Raises `OSError`.
+    """
+    own = getattr(os, "geteuid", None)
+    if own is None:
+        return ""
+    facts = file.stat()
+    if facts.st_uid not in (own(), 0):
+        return FOREIGN
+    return "can be written by others" if facts.st_mode & _OTHERS_MAY_WRITE else ""
+
+
+def doubt_home(home: Path) -> str:
+    """Return a line on a home of Tenuto's in which others of this machine can write, empty where only the user can.
+
+    Logs, keys and decisions lie in it: whoever else can write there speaks for the user (S23).
+    """
+    try:
+        doubt = doubt_file(home)
+    except OSError:
+        return ""
+    if doubt == FOREIGN:
+        return f"{home} belongs to another user, who can read and change your sessions, settings and approvals there"
+    return f"{home} can be written by other users of this machine; chmod 700 {home} keeps it yours" if doubt else ""

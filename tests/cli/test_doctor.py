@@ -145,7 +145,7 @@ def test_a_key_that_is_none_at_first_sight_is_a_problem_and_not_shown(run, key):
 def test_each_setting_has_its_place_and_each_fault_its_line(run, tmp_path):
     settings(tmp_path, '# mine\nmode = "edits"\n\n[ui]\nthme = "dark"\ntheme = "dark"\n')
     (run.work / ".tenuto").mkdir()
-    (run.work / ".tenuto" / "settings.toml").write_text('model = "openai/x"\n[ui]\ntheme = "light"\n')
+    (run.work / ".tenuto" / "settings.toml").write_text('[ui]\ntheme = "light"\nstatus_command = "x"\n')
     (tmp_path / "home" / "keys.toml").write_text('"nothing.there" = "ctrl+x"\n')
     done = run("doctor", "--json", environ={"TENUTO_MODE": "auto"})
     assert done.returncode == 1
@@ -156,11 +156,11 @@ def test_each_setting_has_its_place_and_each_fault_its_line(run, tmp_path):
     projects = [found for state, found in faults if state == "note"]
     assert len(own) == len(projects) == 1
     assert own[0].startswith("~/home/settings.toml:5: ui.thme is ignored")
-    assert "model is ignored: a project may not set that" in projects[0]
+    assert "ui.status_command is ignored: no project may set that" in projects[0]
     assert row(done, "settings", "ok")["details"] == [
         "mode = 'edits' (~/home/settings.toml:2; overruled)",
         "ui.theme = 'dark' (~/home/settings.toml:6; overruled)",
-        "ui.theme = 'light' (~/work/.tenuto/settings.toml:3)",
+        "ui.theme = 'light' (~/work/.tenuto/settings.toml:2)",
         "mode = 'auto' (environment)",
     ]
     assert row(done, "keys.toml")["state"] == "problem"

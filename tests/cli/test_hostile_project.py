@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.hostile import Canary, make_hostile, relative_path
+from tests.examples import in_turn
+from tests.guard.repositories import TRAPS, Trap, make_repository
 from tests.server import Call, Reply, Request, ServerThread
 
 SECRET = "sk-planted-and-never-sent"
@@ -114,5 +117,53 @@ def test_s1_a_clone_does_not_switch_approvals_off(run: Run, work: Path, tmp_path
     with ServerThread(script) as server:
         done = run("-p", "hi", "--model", "openai-chat/test", server=server)
     assert not (tmp_path / "canary").exists()
-    assert b"model is ignored: a project may not set that" in done.stderr
-    assert b"mode = auto is ignored: a project may only make the mode stricter" in done.stderr
+    assert (
+        b'not trusted, so not used: setting model (.tenuto/settings.toml): sets model = "anthropic/other"'
+        in done.stderr
+    )
+    assert b"mode = auto is ignored: no project may set that" in done.stderr
+
+
+LOOKS = [Call("glob", {"pattern": "*"}), Call("grep", {"pattern": "two"}), Call("bash", {"command": "pwd"})]
+"""What the model does everywhere; git by the shell is held by the tables of the guard."""
+
+
+def name_of(one: object) -> str:
+    return getattr(one, "name", str(one))
+
+
+def canary_in(folder: Path) -> Canary:
+    folder.mkdir(exist_ok=True)
+    return lambda name: f"/usr/bin/touch {folder / name}"
+
+
+@pytest.mark.parametrize(("trap", "mode"), in_turn(TRAPS, ["ask", "plan"]), ids=name_of)
+def test_r086_t37_a_headless_run_in_a_hostile_project_runs_nothing_of_it(
+    tmp_path: Path, work: Path, trap: Trap, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-085, security.md S2, S4, S16, S23."""
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    canaries, program = tmp_path / "canaries", tmp_path / "program"
+    canary = canary_in(canaries)
+    program.write_text(f"#!/bin/sh\n{canary('git')}\ncat 2>/dev/null\n")
+    program.chmod(0o700)
+    make_repository(work)
+    cwd = trap.build(work, str(program)) or work
+    make_hostile(cwd, canary)
+    (canaries / "git").unlink(missing_ok=True)
+    values = {"PATH": relative_path(os.environ["PATH"]), "HOME": str(tmp_path / "person"), "PLANTED": SECRET}
+    values |= {"TENUTO_HOME": str(tmp_path / "home"), "GIT_CONFIG_GLOBAL": os.environ["GIT_CONFIG_GLOBAL"]}
+
+    def script(request: Request) -> Reply:
+        called = any(item.kind == "result" for item in request.items)
+        return Reply("Done.") if called else Reply("", tool_calls=LOOKS)
+
+    with ServerThread(script) as server:
+        command = [sys.executable, "-m", "tenuto", "-p", "see @a", "--model", "openai-chat/test", "--mode", mode]
+        done = subprocess.run(
+            command, cwd=cwd, env=values | server.environ(), stdin=subprocess.DEVNULL, capture_output=True, check=False
+        )
+    assert (done.returncode, done.stdout) == (0, b"Done.\n"), done.stderr
+    assert sorted(file.name for file in canaries.iterdir()) == []
+    assert not any(SECRET.encode() in request.raw for request in server.requests)
+    assert b"not trusted, so not used: extension single.py" in done.stderr

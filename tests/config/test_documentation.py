@@ -11,6 +11,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import msgspec
 import pytest
 
+from tenuto.config.fitting import plain_type
 from tenuto.config.settings import (
     TOP_LEVEL_VARIABLES,
     AgentSettings,
@@ -31,7 +32,7 @@ from tenuto.config.settings import (
     UiSettings,
     load_settings,
 )
-from tenuto.config.trust import PROJECT_KEYS, plain_type
+from tenuto.config.trust import PROJECT_KEYS
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "configuration.md"
 TEXT = DOCUMENT.read_text(encoding="utf-8")

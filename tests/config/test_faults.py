@@ -10,8 +10,8 @@ import msgspec
 import pytest
 import tomlkit
 
+from tenuto.config.fitting import plain_type
 from tenuto.config.settings import CompactionSettings, ModelSettings, ProviderSettings, Settings, load_settings
-from tenuto.config.trust import plain_type
 from tests.config.support import leaves, nested
 
 

@@ -11,11 +11,13 @@ import msgspec
 import pytest
 import tomlkit
 
-from tenuto.config.settings import Settings, load_settings
-from tenuto.config.trust import PROJECT_KEYS, STRICTEST_FIRST, name_key
+from tenuto.config.consent import Consent, project_of
+from tenuto.config.fitting import name_key
+from tenuto.config.settings import Settings, load_settings, project_items
+from tenuto.config.trust import NEVER_KEYS, PROJECT_KEYS, STRICTEST_FIRST
 from tests.config.support import NAMED, leaves, nested
 
-ONLY_THE_USER = frozenset(
+WITH_TRUST = frozenset(
     {
         "model",
         "max_output_tokens",
@@ -26,12 +28,11 @@ ONLY_THE_USER = frozenset(
                 *("max_summary_tokens", "remote_compaction", "clear_tool_uses"),
             )
         ),
-        *(f"providers.*.{key}" for key in ("kind", "base_url", "api_key_env", "headers")),
         *(
             f"compaction.{key}"
             for key in (
                 *("enabled", "reserve_tokens", "keep_recent_tokens", "max_summary_tokens", "user_message_tokens"),
-                *("strategy", "model", "remote", "idle", "ahead", "background", "same_prefix", "tool"),
+                *("model", "remote", "idle", "ahead", "background", "same_prefix", "tool"),
             )
         ),
         *(
@@ -47,25 +48,34 @@ ONLY_THE_USER = frozenset(
             for key in (
                 *("max_output_chars", "max_output_lines", "bash_timeout", "bash_max_timeout", "fetch_timeout"),
                 *("max_processes", "max_memory_mb", "max_outputs_mb"),
-                *("web_search", "pass_environment", "mask_sent"),
+                "web_search",
             )
         ),
-        *(f"sandbox.{key}" for key in ("enabled", "kind", "network", "writable", "readable", "hidden")),
         "session.durability",
         "instructions.also",
-        *(f"extensions.{key}" for key in ("enabled", "paths", "disabled", "hook_timeout")),
         *(
             f"ui.{key}"
             for key in (
-                *("interrupt", "notifications", "notification_command", "notification_seconds", "status_command"),
-                *("status_interval", "copy_on_select", "mouse", "leave_transcript", "mask_secrets"),
+                *("interrupt", "notifications", "notification_seconds", "status_interval"),
+                *("copy_on_select", "mouse", "leave_transcript"),
             )
         ),
         *(f"catalogue.{key}" for key in ("refresh", "url")),
         *(f"request.{key}" for key in ("retries", "connect_timeout", "stream_timeout", "max_request_bytes")),
     }
 )
+ONLY_THE_USER = frozenset(
+    {
+        *(f"providers.*.{key}" for key in ("kind", "base_url", "api_key_env", "headers")),
+        *(f"extensions.{key}" for key in ("enabled", "paths", "disabled", "hook_timeout")),
+        *("compaction.strategy", "ui.notification_command", "ui.status_command"),
+        *("tools.pass_environment", "tools.mask_sent", "ui.mask_secrets"),
+        *(f"sandbox.{key}" for key in ("enabled", "kind", "network", "writable", "readable", "hidden")),
+    }
+)
 """Whoever adds a setting decides here, or in `PROJECT_KEYS`, who may set it."""
+TO_COME = {"approvals", "keys"}
+"""Settings that other work brings; they are the user's alone from their first day on."""
 NUMBERS = (600, 6_000, 7.5)
 WORDS = ("split", "esc-esc", "off", "light", "edits", "plan", "request", "anthropic", "wait", "landlock")
 VALUES = (True, False, *NUMBERS, *WORDS)
@@ -102,51 +112,67 @@ def write(place: Path, text: str) -> Path:
 
 def test_s1_each_setting_stands_in_exactly_one_list() -> None:
     keys = {dotted(path) for path in ALL}
-    assert keys == PROJECT_KEYS | ONLY_THE_USER
-    assert not PROJECT_KEYS & ONLY_THE_USER
+    alone = {key for key in keys if any(key == never or key.startswith(f"{never}.") for never in NEVER_KEYS)}
+    assert keys == PROJECT_KEYS | WITH_TRUST | alone
+    assert alone == ONLY_THE_USER | {key for key in keys if key.partition(".")[0] in TO_COME or key in TO_COME}
+    assert not PROJECT_KEYS & WITH_TRUST
 
 
 @pytest.mark.parametrize("path", ALL, ids=dotted)
-def test_s1_a_project_sets_what_it_may_and_the_rest_is_named(path: tuple[str, ...], tmp_path: Path) -> None:
+def test_s1_a_project_sets_what_it_may_and_the_rest_waits_for_trust(path: tuple[str, ...], tmp_path: Path) -> None:
     home, value = tmp_path / "home", other_value(path)
     if path == ("mode",):
         value = "plan"
-    file = write(tmp_path / "project/.tenuto/settings.toml", tomlkit.dumps(nested(path, value)))
-    found, problems = load_settings(home, tmp_path / "project", {})
+    project = tmp_path / "project"
+    file = write(project / ".tenuto/settings.toml", tomlkit.dumps(nested(path, value)))
+    wanted = msgspec.convert(nested(path, value), Settings)
+    found, problems = load_settings(home, project, {})
     if dotted(path) in PROJECT_KEYS:
-        assert found == msgspec.convert(nested(path, value), Settings) != Settings() and not problems
+        assert found == wanted != Settings() and not problems
+        return
+    assert found == Settings()
+    name = name_key((*path, "k")) if isinstance(value, dict) else name_key(path)
+    items = project_items(project_of(project, home))
+    if dotted(path) in WITH_TRUST:
+        assert not problems and [item.name for item in items] == [name]
+        Consent(home).decide(project_of(project, home), items, trusted=True)
+        assert load_settings(home, project, {}) == (wanted, [])
     else:
-        assert found == Settings()
-        name = name_key((*path, "k")) if isinstance(value, dict) else name_key(path)
-        way = f"a project may not set that; put it into {home / 'settings.toml'} if you want it"
-        assert problems == [f"{file}: {name} is ignored: {way}"]
+        way = f"no project may set that; put it into {home / 'settings.toml'} if you want it"
+        assert problems == [f"{file}: {name} is ignored: {way}"] and not items
 
 
 @pytest.mark.parametrize("own", [None, *STRICTEST_FIRST])
 @pytest.mark.parametrize("wanted", STRICTEST_FIRST)
-def test_s1_a_project_makes_the_mode_only_stricter(own: str | None, wanted: str, tmp_path: Path) -> None:
+def test_s1_a_project_makes_the_mode_stricter_and_with_trust_looser_but_never_auto(
+    own: str | None, wanted: str, tmp_path: Path
+) -> None:
+    home, project = tmp_path / "home", tmp_path / "project"
     if own:
-        write(tmp_path / "home/settings.toml", f'mode = "{own}"')
-    write(tmp_path / "project/.tenuto/settings.toml", f'mode = "{wanted}"')
-    found, problems = load_settings(tmp_path / "home", tmp_path / "project", {})
+        write(home / "settings.toml", f'mode = "{own}"')
+    write(project / ".tenuto/settings.toml", f'mode = "{wanted}"')
+    found, problems = load_settings(home, project, {})
     users = own or "ask"
     assert found.mode == min(users, wanted, key=STRICTEST_FIRST.index)
     looser = STRICTEST_FIRST.index(wanted) > STRICTEST_FIRST.index(users)
-    assert len(problems) == looser and all(f"mode = {wanted} is ignored" in problem for problem in problems)
-    assert load_settings(tmp_path / "home", tmp_path / "project", {"TENUTO_MODE": "auto"})[0].mode == "auto"
+    items = project_items(project_of(project, home))
+    assert len(items) == (looser and wanted != "auto")
+    assert len(problems) == (looser and wanted == "auto")
+    assert all("mode = auto is ignored: no project may set that" in problem for problem in problems)
+    Consent(home).decide(project_of(project, home), items, trusted=True)
+    assert load_settings(home, project, {})[0].mode == (users if wanted == "auto" else wanted)
+    assert load_settings(home, project, {"TENUTO_MODE": "auto"})[0].mode == "auto"
 
 
 def test_s1_many_keys_are_one_line_and_what_is_no_setting_is_named_as_such(tmp_path: Path) -> None:
-    text = (
-        "hooks = 1\n[tools]\n" + "\n".join(f'"k{{{number}}}" = 1' for number in range(20)) + "\n[ui]\nthem = 'dark'\n"
-    )
-    write(tmp_path / "project/.tenuto/settings.toml", text)
+    text = "hooks = 1\n" + "\n".join(f'[providers."k{{{number}}}"]\nbase_url = "x"' for number in range(20))
+    write(tmp_path / "project/.tenuto/settings.toml", f"{text}\n[ui]\nthem = 'dark'\n")
     found, problems = load_settings(tmp_path / "home", tmp_path / "project", {})
     assert found == Settings()
     assert len(problems) == 3
-    assert 'tools."k{0}", ' in problems[0] and " and 12 more are ignored" in problems[0]
-    assert "hooks is ignored: there is no such setting" in problems[1]
-    assert "ui.them is ignored: there is no such setting; did you mean ui.theme?" in problems[2]
+    assert "hooks is ignored: there is no such setting" in problems[0]
+    assert "ui.them is ignored: there is no such setting; did you mean ui.theme?" in problems[1]
+    assert 'providers."k{0}".base_url, ' in problems[2] and " and 12 more are ignored" in problems[2]
 
 
 def pipe(file: Path, _outside: Path) -> None:

@@ -12,10 +12,13 @@ import pytest
 
 import tenuto
 from tenuto.command.registry import run_command
+from tenuto.config.consent import Consent
 from tenuto.core.errors import TaskFailedError
+from tenuto.core.state.trust import look_at_project, trusted_extensions
 from tenuto.protocol.event import (
     CompactionEndEvent,
     CompactionProgressEvent,
+    TrustWaitingEvent,
 )
 from tests.core.compacting import (
     compact,
@@ -104,25 +107,79 @@ async def test_a_hook_that_is_told_and_hangs_holds_nobody_up(tmp_path):
 # --- where extensions come from ---
 
 
-async def test_r085_a_projects_extensions_are_named_and_not_run(tmp_path):
+@pytest.mark.parametrize("interactive", [True, False])
+async def test_r085_a_projects_extensions_are_named_and_not_run(tmp_path, interactive):
     folder = tmp_path / "work" / ".tenuto" / "extensions"
     (folder / "package").mkdir(parents=True)
     canary = tmp_path / "canary"
     code = f"open({str(canary)!r}, 'w')\ndef setup(tenuto):\n    open({str(canary)!r}, 'w')\n"
     (folder / "evil\x1b[2J\n.py").write_text(code)
     (folder / "package" / "__init__.py").write_text(code)
-    async with agent(tmp_path, talk(), options=WINDOW) as running:
+    async with agent(tmp_path, talk(), options=WINDOW, interactive=interactive) as running:
         await fill(running)
         await compact(running)
         assert len(compactions(running)) == 1
-        (notice,) = about_extensions(running)
-        assert "evil" in notice
-        assert "package" in notice
-        assert "\x1b" not in notice
-        assert "\n" not in notice
+        await running.runtime.opener.wait_for_checks()
+        if interactive:
+            (event,) = (event for event in running.events if isinstance(event, TrustWaitingEvent))
+            assert event.count == 2
+        else:
+            lines = [line for line in about_extensions(running) if line.startswith("not trusted, so not used: ext")]
+            assert len(lines) == 2 and "evil" in lines[0] and "package" in lines[1]
+            assert not any(letter in line for letter in "\x1b\n" for line in lines)
         assert not canary.exists()
         await run_command(running.runtime, "/new")
-        assert len(about_extensions(running)) == 1
+        await running.runtime.opener.wait_for_checks()
+        assert len([event for event in running.events if isinstance(event, TrustWaitingEvent)]) == interactive
+        assert not canary.exists()
+
+
+async def test_r085_what_is_trusted_runs_at_once_until_it_changes_or_trust_is_taken_back(tmp_path):
+    folder = tmp_path / "work" / ".tenuto" / "extensions"
+    folder.mkdir(parents=True)
+    code = "def setup(tenuto): open({!r}, 'a').write('ran ')\n"
+    (folder / "mine.py").write_text(code.format(str(tmp_path / "canary")))
+    async with agent(tmp_path, talk(), options=WINDOW) as running:
+        await running.runtime.run_command("/trust allow")
+        assert (tmp_path / "canary").read_text() == "ran "
+        assert not (folder / "__pycache__").exists()
+        await run_command(running.runtime, "/reload")
+        assert (tmp_path / "canary").read_text() == "ran ran "
+        await running.runtime.run_command("/trust deny")
+        assert running.runtime.live.extensions.loaded is None
+        await run_command(running.runtime, "/reload")
+        await running.runtime.run_command("/trust allow")
+        (folder / "mine.py").write_text(code.format(str(tmp_path / "other")))
+        await run_command(running.runtime, "/reload")
+        assert not (tmp_path / "other").exists()
+        await running.runtime.run_command("/trust allow")
+        assert (tmp_path / "other").exists()
+        assert (tmp_path / "canary").read_text() == "ran ran ran "
+
+
+@pytest.mark.parametrize("change", ["module", "compiled", "data", "link"])
+async def test_r085_every_file_of_a_package_is_part_of_what_is_trusted(tmp_path, change):
+    package = tmp_path / "work" / ".tenuto" / "extensions" / "package"
+    (package / "inner").mkdir(parents=True)
+    (package / "__init__.py").write_text("from .inner import first\ndef setup(tenuto): pass\n")
+    (package / "inner" / "first.py").write_text("")
+    cwd, home = tmp_path / "work", tmp_path / "home"
+    look = look_at_project(cwd, home)
+    Consent(home).decide(look.project, look.open_items, trusted=True)
+    assert list(trusted_extensions(cwd, home)) == [package]
+    match change:
+        case "module":
+            (package / "inner" / "first.py").write_text("import os")
+        case "compiled":
+            (package / "__pycache__").mkdir()
+            (package / "__pycache__" / "__init__.cpython-311.pyc").write_bytes(b"code")
+        case "data":
+            (package / "data").write_text("x")
+        case _:
+            (tmp_path / "elsewhere").mkdir()
+            (package / "more").symlink_to(tmp_path / "elsewhere")
+    assert trusted_extensions(cwd, home) == {}
+    assert len(look_at_project(cwd, home).open_items) == 1
 
 
 async def test_the_users_own_folder_is_no_projects(tmp_path):

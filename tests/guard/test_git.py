@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,16 @@ import pytest
 from tenuto.command.file_commands import collect_changes
 from tenuto.core.errors import UsageError
 from tenuto.core.state.place import place_text
-from tenuto.guard.git import GitFailedError, GitRefusedError, is_harmless, open_git
+from tenuto.core.state.trust import look_at_project
+from tenuto.guard.git import (
+    TRUSTED,
+    GitFailedError,
+    GitRefusedError,
+    is_harmless,
+    open_git,
+    risky_settings,
+    setting_digest,
+)
 from tenuto.tui.complete.paths import list_paths
 from tenuto.tui.editor_services import is_dirty
 from tests.guard.repositories import IDENTITY, TRAPS, Trap, git, make_repository
@@ -167,3 +177,53 @@ def test_a_pipe_in_the_repository_is_not_waited_for(name: str, tmp_path: Path, c
 )
 def test_a_key_that_is_not_known_to_be_harmless_is_not(key: str) -> None:
     assert not is_harmless(key)
+
+
+@pytest.fixture
+def trusts(tmp_path: Path) -> Iterator[Callable[..., None]]:
+    """Trust settings of the work tree, and nothing any more behind the test."""
+    yield lambda *pairs: TRUSTED.learn(tmp_path / "work", [setting_digest(*pair) for pair in pairs])
+    TRUSTED.learn(tmp_path / "work", ())
+
+
+def test_r086_what_the_user_trusts_runs_and_nothing_beside_it(
+    tmp_path: Path, canary: Path, trusts: Callable[..., None]
+) -> None:
+    place = build(next(trap for trap in TRAPS if trap.name == "filter"), tmp_path, canary)
+    program = str(tmp_path / "program")
+    found = risky_settings(place, os.environ)
+    assert found == (place, [("filter.x.clean", program)])
+    with pytest.raises(GitRefusedError):
+        open_git(place)
+    trusts(("filter.x.clean", "something else"))
+    with pytest.raises(GitRefusedError):
+        open_git(place)
+    assert not canary.exists()
+    trusts(("filter.x.clean", program))
+    assert is_dirty(place) and canary.exists()
+    canary.unlink()
+    git(place, "config", "core.fsmonitor", program)
+    with pytest.raises(GitRefusedError):
+        open_git(place)
+    assert not canary.exists()
+
+
+@pytest.mark.parametrize("name", ["fsmonitor", "partial_clone", "partial_clone_by_ext", "hooks_elsewhere", "pager"])
+def test_r086_trusted_settings_reach_no_network_and_run_no_hook(
+    tmp_path: Path, canary: Path, trusts: Callable[..., None], name: str
+) -> None:
+    place = build(next(trap for trap in TRAPS if trap.name == name), tmp_path, canary)
+    found = risky_settings(place, os.environ)
+    assert found is not None and found[1]
+    trusts(*found[1])
+    is_dirty(place)
+    changes(place)
+    assert canary.exists() == (name == "fsmonitor")
+
+
+def test_r086_what_is_shown_of_a_repository_runs_nothing(tmp_path: Path, canary: Path) -> None:
+    for trap in TRAPS:
+        place = build(trap, tmp_path / trap.name, canary)
+        look = look_at_project(place, tmp_path / "home")
+        assert all(item.kind == "git" for item in look.open_items)
+        assert not canary.exists(), trap.name

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
+from tests.cli.hostile import make_hostile, relative_path
 from tests.examples import in_turn
 from tests.guard.repositories import TRAPS, Trap, make_repository
 from tests.server import Reply
@@ -16,30 +18,34 @@ from tests.terminal.test_raw_bytes import settle
 pytestmark = pytest.mark.terminal
 SCREENS = [(), ("--inline",)]
 NAMES = ("include_on_one_line", "partial_clone", "gitlink", "bare_repository_as_files", "common_directory")
-SOME = [trap for trap in TRAPS if trap.name in NAMES]
+EVERY = [
+    pytest.param(*param.values, marks=param.marks if param.values[0].name in NAMES else pytest.mark.full)
+    for param in in_turn(sorted(TRAPS, key=lambda trap: trap.name not in NAMES), SCREENS)
+]
 
 
-@pytest.mark.parametrize(("trap", "options"), in_turn(SOME, SCREENS))
-def test_s2_start_completion_and_diff_run_nothing(
+@pytest.mark.parametrize(
+    ("trap", "options"), EVERY, ids=lambda one: one.name if isinstance(one, Trap) else "".join(one) or "full"
+)
+def test_s2_r085_start_completion_and_diff_run_nothing(
     place: Workplace, tmp_path: Path, trap: Trap, options: tuple[str, ...]
 ) -> None:
     make_repository(place.work)
-    canary, program = tmp_path / "CANARY", tmp_path / "program"
-    program.write_text(f"#!/bin/sh\ntouch {canary}\ncat 2>/dev/null\n")
+    canaries, program = tmp_path / "canaries", tmp_path / "program"
+    canaries.mkdir()
+    program.write_text(f"#!/bin/sh\n/usr/bin/touch {canaries / 'git'}\ncat 2>/dev/null\n")
     program.chmod(0o700)
     cwd = trap.build(place.work, str(program)) or place.work
-    canary.unlink(missing_ok=True)
-    (cwd / ".tenuto").mkdir()
-    (cwd / ".tenuto" / "settings.toml").write_text('mode = "auto"\n')
+    make_hostile(cwd, lambda name: f"/usr/bin/touch {canaries / name}")
+    (canaries / "git").unlink(missing_ok=True)
     server = place.serve(lambda _: Reply("Done."))
-    environ = {**server.environ(), "TERM": "xterm-256color", "PAGER": "cat"}
+    environ = {**server.environ(), "TERM": "xterm-256color", "PAGER": "cat", "PATH": relative_path(os.environ["PATH"])}
     terminal = PseudoTerminal(cwd, place.home, environ, "--model", MODEL, *options)
     try:
-        terminal.wait_for("? keys")
         terminal.wait_for(MODEL)
-        terminal.wait_for("ignored:")  # a word: where the line wraps depends on the path before it
-        settle(terminal, 1.0)
-        terminal.write(b"@a")
+        terminal.wait_for("This project brings ")
+        settle(terminal, 0.5)
+        terminal.write(b"@a")  # it gives way
         settle(terminal, 1.0)
         terminal.write(b"\x1b")
         settle(terminal, 0.5)
@@ -47,4 +53,4 @@ def test_s2_start_completion_and_diff_run_nothing(
         settle(terminal, 1.5)
     finally:
         terminal.close()
-    assert not canary.exists()
+    assert sorted(file.name for file in canaries.iterdir()) == []

@@ -6,7 +6,7 @@ import errno
 import os
 import select
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NoReturn, cast
 
@@ -140,6 +140,7 @@ def choose_front_end(options: Options, terminal: Terminal, has_input: bool, *, i
 
 def run(options: Options, early: EarlyReader | None = None) -> int:
     """Run the front-end that fits and return the exit code. `early` has the terminal already, if it is there."""
+    leave_out_relative(os.environ)
     if options.subcommand:
         return run_subcommand(options.subcommand)
     cwd = working_directory(options.cwd)
@@ -161,6 +162,14 @@ def run(options: Options, early: EarlyReader | None = None) -> int:
     if choice in ("full", "inline", "plain"):
         return run_screen(choice, options, cwd, early)
     return complain(choice)
+
+
+def leave_out_relative(environ: MutableMapping[str, str]) -> None:
+    """Take entries out of the PATH that mean the working directory: programs of a project would run by it (S16)."""
+    path = environ.get("PATH", "")
+    kept = [folder for folder in path.split(os.pathsep) if os.path.isabs(folder)]  # noqa: PTH117
+    if kept:
+        environ["PATH"] = os.pathsep.join(kept)
 
 
 def run_headless(options: Options, cwd: Path, prompt: str) -> int:
@@ -235,6 +244,10 @@ def _subcommand(words: tuple[str, ...]) -> Callable[[], int]:
         from tenuto.cli.sandboxing import run_sandbox
 
         return lambda: run_sandbox(tuple(rest), home, os.environ)
+    if name == "trust":
+        from tenuto.cli.trust import run_trust
+
+        return lambda: run_trust(tuple(rest), home)
     if name == "prompt":
         from tenuto.cli.prompting import run_prompt
 

@@ -11,7 +11,7 @@ from tenuto.protocol.part import ImagePart
 from tenuto.protocol.usage import ContextReport
 
 MouseMode = Literal["full", "wheel", "off"]
-RowAct = Literal["rename", "delete", "fork", "end"]
+RowAct = Literal["rename", "delete", "fork", "end", "refuse"]
 """What can be done with a row of a list beside taking it; the word behind the row's value says so to the command."""
 SURE = "yes"
 """What stands behind `delete` once the user has been asked."""
@@ -29,7 +29,8 @@ class Choice(msgspec.Struct, frozen=True):
 
     `present` is the row that holds now; a picker opens on it. `indent` moves the row in, `mark` is a sign before it.
     `kind` is what filters go by. `preview` is shown below the list while the row is selected. `title` is the text
-    that renaming begins with.
+    that renaming begins with. The list stays open where a row that `stays` is taken: what comes of it is a
+    `RowChanged`.
     """
 
     value: str
@@ -41,6 +42,7 @@ class Choice(msgspec.Struct, frozen=True):
     kind: str = ""
     preview: str = ""
     title: str = ""
+    stays: bool = False
 
 
 class RowFilter(msgspec.Struct, frozen=True):
@@ -56,7 +58,8 @@ class Choose(msgspec.Struct, frozen=True):
     `filters` are the row filters, the first one holds at the beginning. Rows that are `in_order` keep their order
     under a typed filter, and have to contain its words. Each of `acts` runs `/<command> <value> <act>`, renaming with
     the new text behind it, deleting and ending with `SURE`; what comes of it is a `RowChanged`. `live`: the selected
-    row shows what it would do.
+    row shows what it would do. Nobody asked for a list that is `held`: it waits for an empty prompt, and gives way to
+    whoever types.
     """
 
     title: str
@@ -66,6 +69,7 @@ class Choose(msgspec.Struct, frozen=True):
     in_order: bool = False
     acts: tuple[RowAct, ...] = ()
     live: bool = False
+    held: bool = False
 
 
 class RowChanged(msgspec.Struct, frozen=True):

@@ -12,6 +12,10 @@ import stat
 from collections.abc import Sequence
 from pathlib import Path
 
+EXTENSIONS = Path(".tenuto") / "extensions"
+"""Where a project's extensions lie."""
+TRUST_FILE = "trust.toml"
+"""The user's decisions, in Tenuto's home."""
 MAX_BYTES = 1_000_000
 """Bytes of a file that is read unasked."""
 _CHUNK = 1_048_576
@@ -28,6 +32,18 @@ class RefusedFileError(Exception):
 def project_root(cwd: Path) -> Path:
     """Return the nearest directory upwards that has a `.git`, else `cwd` itself."""
     return next((place for place in (cwd, *cwd.parents) if (place / ".git").exists()), cwd)
+
+
+def find_upwards(cwd: Path, home: Path, name: Path) -> Path | None:
+    """Return the nearest file or folder of that name from `cwd` up to its root; never one of Tenuto's own `home`."""
+    root = project_root(cwd)
+    for place in (cwd, *cwd.parents):
+        found = place / name
+        if os.path.lexists(found) and found.parent.resolve() != home.resolve():
+            return found
+        if place == root:
+            break
+    return None
 
 
 def read_regular(path: Path, inside: Sequence[Path] = (), apart: Sequence[Path] = (), limit: int = MAX_BYTES) -> bytes:

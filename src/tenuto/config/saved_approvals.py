@@ -8,14 +8,13 @@ when it has changed; comments that the user puts into it stay.
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any, cast
 
 import msgspec
 
-from tenuto.private_files import replace_file
+from tenuto.private_files import locked, replace_file
 from tenuto.protocol.entry import ApprovalEntry
 
 FILE = "approvals.toml"
@@ -101,7 +100,7 @@ class SavedApprovals:
         """Keep other processes from changing the file. Raises `SavedApprovalsError`, also for a broken file."""
         try:
             self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with _locked(self._file.parent):
+            with locked(self._file.parent):
                 self.all()
                 if self.problem:
                     raise SavedApprovalsError(self.problem)
@@ -131,18 +130,3 @@ class SavedApprovals:
             before = _HEAD
         gap = "" if before.endswith("\n") else "\n"
         return f"{before}{gap}\n{document.as_string()}"
-
-
-@contextlib.contextmanager
-def _locked(directory: Path) -> Generator[None]:
-    try:
-        import fcntl
-    except ImportError:  # no such locks on this system
-        yield
-        return
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)

@@ -1,23 +1,25 @@
 """Settings: what a user can set in `settings.toml` or by `TENUTO_SECTION__KEY`.
 
 Read in this order, later wins: the defaults here, `$TENUTO_HOME/settings.toml`, `.tenuto/settings.toml` of the project
-(what `config/trust.py` lets it set), environment variables. A broken file or a wrong value never stops the agent: that
+(as far as `config/trust.py` lets it), environment variables. A broken file or a wrong value never stops the agent: that
 value keeps its default and a problem line says what to do.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import msgspec
 from msgspec import Meta
 
-from tenuto.config.project import RefusedFileError, project_root, read_text
+from tenuto.config.project import RefusedFileError, find_upwards, project_root, read_text
 from tenuto.private_files import replace_file
 from tenuto.protocol.entry import Mode
+
+if TYPE_CHECKING:
+    from tenuto.config.consent import Project, TrustItem
 
 PROJECT_FILE = Path(".tenuto") / "settings.toml"
 TOP_LEVEL_VARIABLES = {"TENUTO_MODEL": "model", "TENUTO_MODE": "mode", "TENUTO_MAX_OUTPUT_TOKENS": "max_output_tokens"}
@@ -302,37 +304,46 @@ def read_sources(home: Path, project: Path | None, environ: Mapping[str, str]) -
     """Return the places of settings that there are, the weakest first."""
     own = home / "settings.toml"
     sources = [_read_file(own)]
-    file = _project_file(project, home) if project is not None else None
-    if file is not None:
-        sources.append(_read_file(file, sources[0]))
+    if project is not None and (file := find_upwards(project, home, PROJECT_FILE)) is not None:
+        sources.append(_read_project_file(file, sources[0], project, home))
     problems: list[str] = []
     values = _accept(_from_environment(environ, problems), ENVIRONMENT, problems)
     return [*sources, Source(name=ENVIRONMENT, values=values, problems=tuple(problems))]
 
 
-def _read_file(file: Path, own: Source | None = None) -> Source:
-    """Read a settings file; that of a project counts as far as the user's `own` settings let it."""
+def _read_file(file: Path) -> Source:
     problems: list[str] = []
-    text, values = _read_toml(file, () if own is None else (project_root(file.parent.parent),), problems)
-    if values and own is not None:
-        from tenuto.config.trust import keep_trusted  # few projects have settings
-
-        values, waiting = keep_trusted(values, Settings, own.values.get("mode", Settings().mode))
-        problems += [f"{file}: {line.format(own=own.name)}" for line in waiting]
+    text, values = _read_toml(file, (), problems)
     values = _accept(values, str(file), problems, text)
-    return Source(name=str(file), values=values, problems=tuple(problems), text=text, is_project=own is not None)
+    return Source(name=str(file), values=values, problems=tuple(problems), text=text)
 
 
-def _project_file(cwd: Path, home: Path) -> Path | None:
-    """Return the nearest settings file between `cwd` and the root of its repository; never the user's own."""
-    root = project_root(cwd)
-    for place in (cwd, *cwd.parents):
-        file = place / PROJECT_FILE
-        if os.path.lexists(file) and file.parent.resolve() != home.resolve():
-            return file
-        if place == root:
-            break
-    return None
+def _read_project_file(file: Path, own: Source, cwd: Path, home: Path) -> Source:
+    """Read a project's settings; they count as far as the user's `own` and their trust let them."""
+    problems: list[str] = []
+    text, values = _read_toml(file, (project_root(file.parent.parent),), problems)
+    values = _accept(values, str(file), problems, text)
+    if values:
+        from tenuto.config.trust import keep_allowed  # few projects have settings
+
+        values, said = keep_allowed(values, own.values.get("mode", Settings().mode), file, (cwd, home))
+        problems += [f"{file}: {line.format(own=own.name)}" for line in said]
+    return Source(name=str(file), values=values, problems=tuple(problems), text=text, is_project=True)
+
+
+def project_items(project: Project) -> list[TrustItem]:
+    """Return the settings of a project that need the user's trust."""
+    file = find_upwards(project.cwd, project.home, PROJECT_FILE)
+    if file is None:
+        return []
+    from tenuto.config.trust import setting_items, sort_settings
+
+    unheard: list[str] = []
+    _, own = _read_toml(project.home / "settings.toml", (), unheard)
+    _, values = _read_toml(file, (project_root(file.parent.parent),), unheard)
+    values = _accept(values, str(file), unheard)
+    found = sort_settings(values, own.get("mode", Settings().mode))
+    return list(setting_items(found, file, project).values())
 
 
 def _read_toml(path: Path, inside: Sequence[Path], problems: list[str]) -> tuple[str, dict[str, Any]]:
@@ -386,8 +397,8 @@ def _accept(values: dict[str, Any], source: str, problems: list[str], text: str 
     try:
         msgspec.convert(values, Settings, strict=False)
     except msgspec.ValidationError:
+        from tenuto.config.fitting import keep_fitting
         from tenuto.config.lines import find_lines
-        from tenuto.config.trust import keep_fitting
 
         lines = find_lines(text)
 

@@ -19,9 +19,10 @@ from tenuto.core.errors import UsageError
 from tenuto.core.state.approvals import OpenApprovals
 from tenuto.core.state.compaction_state import CompactionState
 from tenuto.core.state.extensions import Extensions
-from tenuto.core.state.live import READ_ONLY, LiveSession, ModelState, TaskState
+from tenuto.core.state.live import READ_ONLY, LiveSession, ModelState, SettingsInUse, TaskState
 from tenuto.core.state.windows import ModelChange, change_model, split_model
 from tenuto.core.transcript import recent_events
+from tenuto.core.trusting import Trusting
 from tenuto.guard.terminal import sanitize_line
 from tenuto.model.registry import OFFLINE_MODEL, ModelRegistry
 from tenuto.protocol.entry import Mode, ModeEntry, ModelEntry
@@ -132,11 +133,12 @@ class Opener:
 
     def __init__(self, start: Start, settings: Settings, bus: EventBus) -> None:
         self._start = start
-        self._settings = settings
+        self._in_use = SettingsInUse(settings)
         self._bus = bus
         self._tools = ToolRegistry()
         self.models = ModelRegistry(settings, start.home, start.environ)
         self._extensions = Extensions(start.home, settings.extensions)
+        self.trusting = Trusting(start.home)
         self._current: LiveSession | None = None
         self._refreshing: asyncio.Task[None] | None = None
         self._checking: asyncio.Task[None] | None = None
@@ -231,7 +233,7 @@ class Opener:
     def _create(self, cwd: Path) -> Session:
         if self._start.temporary:
             return Session.create_temporary(cwd, clock=self._start.clock)
-        durability = self._settings.session.durability
+        durability = self._in_use.settings.session.durability
         return Session.create(self._start.home, cwd, clock=self._start.clock, durability=durability)
 
     def _find(self, target: str) -> Path:
@@ -294,7 +296,7 @@ class Opener:
             session = Session.open(
                 directory,
                 clock=self._start.clock,
-                durability=self._settings.session.durability,
+                durability=self._in_use.settings.session.durability,
                 read_only=reads,
                 take_over=access == "take_over",
             )
@@ -321,6 +323,7 @@ class Opener:
         for task in filter(None, (self._refreshing, self._checking)):
             task.cancel()
             await asyncio.wait([task])
+        await self.trusting.stop()
         if self.stop_tasks is not None:
             await self.stop_tasks(live)
         await live.tool_context.close()
@@ -356,13 +359,13 @@ class Opener:
             session.append(ModeEntry(mode=mode))
         self._current = LiveSession(
             session=session,
-            settings=self._settings,
+            in_use=self._in_use,
             models=self.models,
             tools=self._tools,
             bus=self._bus,
             approvals=OpenApprovals(session.id, self._bus),
             saved_approvals=SavedApprovals(start.home / SAVED_APPROVALS),
-            tool_context=ToolContext(session, self._settings.tools, self._make_sandbox(session)),
+            tool_context=ToolContext(session, self._in_use.settings.tools, self._make_sandbox(session)),
             home=start.home,
             clock=start.clock,
             interactive=start.interactive,
@@ -389,14 +392,15 @@ class Opener:
             self.parting = ""
         if problem:
             self._current.notify(problem, "warning")
-        elif model == OFFLINE_MODEL and not (resumed or self._start.model or self._settings.model):
+        elif model == OFFLINE_MODEL and not (resumed or self._start.model or self._in_use.settings.model):
             self._current.notify(FIRST_RUN)
         live = self._current
         self._extensions.begin(live.session.cwd, live.notify, live.warn)
+        self.trusting.begin(live)
         self._refresh(self._current)
 
     def _make_sandbox(self, session: Session) -> Sandbox:
-        wishes = self._settings.sandbox
+        wishes = self._in_use.settings.sandbox
         wanted = wishes.enabled and self._start.sandboxed
         return make_sandbox(wishes, session.cwd, self._start.home, session.store.outputs, wanted=wanted)
 
@@ -457,9 +461,18 @@ class Opener:
         change_model(live, ModelChange(self.models.facts(other)))
         live.notify(f"{model} is not in the provider's list; {other} answers, the first that is. /model shows all.")
 
+    def use_settings(self, settings: Settings) -> None:
+        """Go by other settings from now on, in the open session as well."""
+        self._in_use.settings = settings
+        self.models.use_settings(settings)
+        if self._current is not None:
+            self._current.tool_context.settings = settings.tools
+            self._current.model.facts = self.models.facts(self._current.facts.id)
+            self._current.model.budgets.clear()
+
     def check_settings(self) -> None:
         """Look beside everything else whether what the settings name for compaction can be used."""
-        compaction = self._settings.compaction
+        compaction = self._in_use.settings.compaction
         if compaction.model or compaction.strategy:
             self._checking = asyncio.create_task(self._check(self.current), name="settings check")
 
@@ -470,9 +483,10 @@ class Opener:
         await check_settings(live)
 
     async def wait_for_checks(self) -> None:
-        """Return when it is known what of the settings for compaction cannot be used, or that takes too long."""
+        """Return when everything is said of the settings and of the project, or that takes too long."""
         if self._checking is not None:
             await asyncio.wait([self._checking], timeout=CHECK_SECONDS)
+        await self.trusting.wait()
 
     async def wait_for_facts(self) -> None:
         """Return when the provider has been asked for the model's window (at most a few seconds)."""
@@ -495,7 +509,7 @@ class Opener:
             if not may_choose:
                 raise
             return OFFLINE_MODEL, "", f"{error}. Until you choose a model with /model the offline one answers."
-        own = self._settings.models.get(model)
+        own = self._in_use.settings.models.get(model)
         try:
             self.models.require_effort(self.models.facts(model), effort or (own.effort if own else ""))
         except ModelError as error:
@@ -514,8 +528,8 @@ class Opener:
         for state in [session.state, *([self._current.session.state] if self._current else [])]:
             if state.model:
                 return state.model, state.effort
-        if self._settings.model:
-            return split_model(self._settings.model)
+        if self._in_use.settings.model:
+            return split_model(self._in_use.settings.model)
         self._assumed = await self.models.find_default_model()
         return self._assumed, ""
 
@@ -523,7 +537,7 @@ class Opener:
         """In the same order as the model."""
         if self._current is not None:
             return session.state.mode or self._current.mode
-        return self._start.mode or session.state.mode or self._settings.mode
+        return self._start.mode or session.state.mode or self._in_use.settings.mode
 
     def _announce(self, live: LiveSession, *, resumed: bool, locked: bool = False) -> None:
         session, state = live.session, live.session.state

@@ -22,9 +22,16 @@ from tenuto.core.state.live import READ_ONLY, LiveSession
 from tenuto.core.state.prompt import ensure_system_entry
 from tenuto.core.state.windows import describe_sizes, forget_learned_window, where_learned
 from tenuto.guard.secrets import KNOWN
+from tenuto.private_files import doubt_home
 from tenuto.protocol.entry import DequeuedEntry, Origin, QueuedEntry
 from tenuto.protocol.event import AnyEvent, PromptReturnedEvent, TaskFinishedEvent, TaskSettledEvent
-from tenuto.protocol.operation import AnyOperation, CompactSessionOperation, RunAgentOperation
+from tenuto.protocol.operation import (
+    AnyOperation,
+    ChangeModelOperation,
+    ChangeModeOperation,
+    CompactSessionOperation,
+    RunAgentOperation,
+)
 from tenuto.protocol.part import ContentPart
 
 if TYPE_CHECKING:
@@ -164,6 +171,8 @@ class Runtime:
         await self.opener.open_first()
         for problem in self.problems:
             self.live.notify(problem, "warning")
+        if doubt := doubt_home(self.home):
+            self.live.notify(doubt, "warning")
         self.opener.check_settings()
         if self.start.interactive and self.settings.catalogue.refresh:
             self._refreshing = asyncio.create_task(self._refresh_catalogue(), name="catalogue")
@@ -174,6 +183,26 @@ class Runtime:
         live = self.opener.open_one
         if live is not None:
             await self.opener.models.refresh_catalogue(live.facts.id)
+
+    async def follow_trust(self) -> None:
+        """Let everything have what the user trusts now: git, settings, extensions; model and mode where they changed.
+
+        What the command line named stays, and the screen's own settings hold from the next start on.
+        """
+        start, live, before = self.start, self.live, self.settings
+        self.opener.trusting.use(live)
+        now, _ = await asyncio.to_thread(load_settings, start.home, start.cwd, start.environ)
+        if now != before:
+            self.settings = now
+            self.opener.use_settings(now)
+            if now.model != before.model and now.model and not start.model:
+                await self.submit(ChangeModelOperation(session_id=live.id, model=now.model))
+            if now.mode != before.mode and start.mode is None:
+                await self.submit(ChangeModeOperation(session_id=live.id, mode=now.mode))
+            live.publish_usage()
+        names = await live.extensions.follow_trust()
+        if names is not None:
+            live.notify(f"Extensions: {', '.join(names) or 'none'}")
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Add a listener; it is called on the event loop, in order. Returns what takes it away."""

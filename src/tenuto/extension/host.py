@@ -13,7 +13,7 @@ import inspect
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -58,8 +58,11 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[str, ...] = ()
 
 
-def find_extensions(home: Path, settings: ExtensionSettings) -> Found:
-    """Return every extension that the user installed or named, in the order in which they are asked."""
+def find_extensions(home: Path, settings: ExtensionSettings, of_project: Sequence[Path] = ()) -> Found:
+    """Return every extension that the user installed or named, in the order in which they are asked.
+
+    Those `of_project` are the ones that the user trusts there; they come last.
+    """
     problems: list[str] = []
     candidates = [*_installed(), *map(_file_source, list_files(home / FOLDER))]
     for text in settings.paths:
@@ -70,6 +73,9 @@ def find_extensions(home: Path, settings: ExtensionSettings) -> Found:
             candidates.extend(map(_file_source, list_files(path)))
         else:
             problems.append(f"extensions.paths names {path}, which is neither a Python file nor a folder of them")
+    if of_project:
+        sys.dont_write_bytecode = True  # what is compiled lies beside them, is part of what is trusted, and must stay
+        candidates.extend(map(_file_source, of_project))
     return Found(sources=_once(candidates, settings.disabled, problems), problems=tuple(problems))
 
 

@@ -7,11 +7,12 @@ repository has to be one that is known to run nothing, and what a user's own con
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import stat
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -24,6 +25,7 @@ _FIXED = (
     *("-c", "core.alternateRefsCommand=", "-c", "diff.external=", "-c", "submodule.recurse=false"),
     *("-c", "status.submoduleSummary=false", "-c", "gc.auto=0", "-c", "maintenance.auto=false"),
 )
+_MAY_BE_TRUSTED = frozenset({"core.fsmonitor", "diff.external", "core.alternaterefscommand"})
 _ENVIRONMENT = {
     "GIT_ALLOW_PROTOCOL": "",
     "GIT_NO_LAZY_FETCH": "1",
@@ -95,6 +97,32 @@ _HARMLESS_KEYS = frozenset(
 """`core.worktree` is overruled by the one that is given; a remote is never asked (`GIT_ALLOW_PROTOCOL`)."""
 
 
+class TrustedSettings:
+    """The settings of repositories that the user trusts to run something, by work tree and `setting_digest`.
+
+    Whoever reads the user's decisions says so here, before git is asked for anything; by itself nothing is trusted.
+    """
+
+    def __init__(self) -> None:
+        self._digests: dict[str, frozenset[str]] = {}
+
+    def learn(self, root: Path, digests: Iterable[str]) -> None:
+        """Trust these settings of the work tree at `root`, and no others any more."""
+        self._digests[os.path.realpath(root)] = frozenset(digests)
+
+    def covers(self, root: Path, key: str, value: str) -> bool:
+        """Say whether the user trusts a setting of the work tree at `root`, with this value."""
+        return setting_digest(key, value) in self._digests.get(os.path.realpath(root), ())
+
+
+TRUSTED = TrustedSettings()
+
+
+def setting_digest(key: str, value: str) -> str:
+    """Return what tells a setting of git, with its value, from every other."""
+    return hashlib.sha256(f"{key}\0{value}".encode("utf-8", "surrogatepass")).hexdigest()
+
+
 class GitRefusedError(Exception):
     """Git is not run; the message says why."""
 
@@ -109,26 +137,33 @@ class Git:
     def __init__(self, root: Path, directory: Path, environ: Mapping[str, str]) -> None:
         self.root = root
         self._environ = _clean_environment(environ)
+        self._program = _find_program(environ, root)
         self._options = [*_FIXED, f"--git-dir={directory}", f"--work-tree={root}"]
 
     def look_at_configuration(self, seconds: float = CONFIG_SECONDS) -> None:
         """Raises `GitRefusedError` where git could run something of the repository's, `GitFailedError`."""
+        entries = self.list_settings(seconds)
+        trusted: set[str] = set()
+        for key, value in _risky(entries):
+            if not TRUSTED.covers(self.root, key, value):
+                raise GitRefusedError(f"the repository's git configuration sets {key}")
+            trusted.add(key)
+        if not _is_ours(self.root) and not _is_declared_safe(self.root, entries):
+            raise GitRefusedError("the repository belongs to another user")
+        self._options = [*_not_overruling(self._options, trusted), *_without_filters(entries, trusted)]
+
+    def list_settings(self, seconds: float = CONFIG_SECONDS) -> list[tuple[str, str, str]]:
+        """Return scope, key and value of each setting that holds. Raises `GitFailedError`."""
         ran = self.run(self.root, "config", "--list", "-z", "--show-scope", "--includes", seconds=seconds)
         if ran.returncode != 0:
             raise GitFailedError("git cannot read the repository's configuration")
-        entries = list(_entries(ran.stdout))
-        for scope, key, _ in entries:
-            if scope in _OF_THE_REPOSITORY and not is_harmless(key):
-                raise GitRefusedError(f"the repository's git configuration sets {key}")
-        if not _is_ours(self.root) and not _is_declared_safe(self.root, entries):
-            raise GitRefusedError("the repository belongs to another user")
-        self._options += _without_filters(key for _, key, _ in entries)
+        return list(_entries(ran.stdout))
 
     def run(self, cwd: Path, *words: str, seconds: float) -> subprocess.CompletedProcess[bytes]:
         """Run git with these words in a directory of the work tree. Raises `GitFailedError`."""
         try:
             return subprocess.run(
-                ["git", *self._options, *words],
+                [self._program, *self._options, *words],
                 cwd=cwd,
                 env=self._environ,
                 stdin=subprocess.DEVNULL,
@@ -140,6 +175,17 @@ class Git:
             raise GitFailedError(f"git took more than {seconds:g} s") from None
         except (OSError, ValueError) as error:
             raise GitFailedError(f"git could not be run: {error}") from error
+
+
+def _find_program(environ: Mapping[str, str], root: Path) -> str:
+    """Return the first git of the PATH that is not the work tree's own (S16)."""
+    inside = f"{os.path.realpath(root)}{os.sep}"
+    for folder in environ.get("PATH", os.defpath).split(os.pathsep):
+        program = os.path.join(folder, "git")  # noqa: PTH118 - asked for at every look
+        is_own = not os.path.isabs(folder) or f"{os.path.realpath(folder)}{os.sep}".startswith(inside)  # noqa: PTH117
+        if not is_own and not os.path.realpath(program).startswith(inside) and os.access(program, os.X_OK):
+            return program
+    return os.path.join(os.sep, "usr", "bin", "git")  # noqa: PTH118 - there is none; running it says so
 
 
 def git_version(environ: Mapping[str, str], seconds: float = CONFIG_SECONDS) -> str:
@@ -165,6 +211,22 @@ def open_git(cwd: Path, environ: Mapping[str, str] | None = None, *, seconds: fl
     Only a `.git` counts: files that look like a bare repository are files. Raises `GitRefusedError` and
     `GitFailedError`.
     """
+    git = _find_git(cwd, os.environ if environ is None else environ)
+    if git is not None:
+        git.look_at_configuration(seconds)
+    return git
+
+
+def risky_settings(cwd: Path, environ: Mapping[str, str]) -> tuple[Path, list[tuple[str, str]]] | None:
+    """Return the work tree that `cwd` lies in, and the settings for whose sake git is not run there; `None`: no tree.
+
+    Runs nothing of the repository's. Raises `GitRefusedError` and `GitFailedError`.
+    """
+    git = _find_git(cwd, environ)
+    return (git.root, list(dict.fromkeys(_risky(git.list_settings())))) if git is not None else None
+
+
+def _find_git(cwd: Path, environ: Mapping[str, str]) -> Git | None:
     root = next((place for place in (cwd, *cwd.parents) if os.path.lexists(place / ".git")), None)
     if root is None:
         return None
@@ -174,9 +236,14 @@ def open_git(cwd: Path, environ: Mapping[str, str] | None = None, *, seconds: fl
     for name in _READ_AT_ONCE:
         if stat.S_IFMT(_mode(directory / name)) not in (stat.S_IFREG, 0):
             raise GitRefusedError(f"{directory / name} is not a regular file")
-    git = Git(root, directory, os.environ if environ is None else environ)
-    git.look_at_configuration(seconds)
-    return git
+    return Git(root, directory, environ)
+
+
+def _risky(entries: Iterable[tuple[str, str, str]]) -> Iterator[tuple[str, str]]:
+    """Yield key and value of each setting of the repository's that could run something."""
+    for scope, key, value in entries:
+        if scope in _OF_THE_REPOSITORY and not is_harmless(key):
+            yield key, value
 
 
 def is_harmless(key: str) -> bool:
@@ -211,9 +278,23 @@ def _entries(listed: bytes) -> Iterator[tuple[str, str, str]]:
         yield scope, key, value
 
 
-def _without_filters(keys: Iterator[str]) -> list[str]:
-    """Return the options that switch off the filters of the user's own configuration."""
-    names = {key.rpartition(".")[0] for key in keys if key.startswith("filter.")}
+def _not_overruling(options: Sequence[str], trusted: Collection[str]) -> list[str]:
+    """Return the options without those that switch off what the user trusts; hooks and protocols stay off."""
+    kept: list[str] = []
+    for option in options:
+        key = option.partition("=")[0].lower()
+        if kept[-1:] == ["-c"] and key in trusted and key in _MAY_BE_TRUSTED:
+            kept.pop()
+        else:
+            kept.append(option)
+    return kept
+
+
+def _without_filters(entries: Iterable[tuple[str, str, str]], trusted: Collection[str]) -> list[str]:
+    """Return the options that switch off filters: all but those of the repository that are trusted, every part."""
+    keys = [key for _, key, _ in entries if key.startswith("filter.")]
+    wanted = {key.rpartition(".")[0] for key in keys if key in trusted}
+    names = {key.rpartition(".")[0] for key in keys} - wanted
     if strange := next((name for name in names if "=" in name), ""):
         raise GitRefusedError(f"your git configuration has a filter with the name {strange}")
     options: list[str] = []
@@ -315,7 +396,7 @@ class _Repository:
             for key, value in _settings(_small_text((self.common if name == "config" else self.own) / name)):
                 if key == "core.hookspath":
                     hooks = self.root / Path(value.strip('"')).expanduser()
-                elif key == "core.worktree" or not is_harmless(key):
+                elif key == "core.worktree" or not (is_harmless(key) or TRUSTED.covers(self.root, key, value)):
                     return f"the repository's git configuration sets {key}"
         if os.path.lexists(hooks / _HOOK_OF_READERS):
             return f"the repository has a {_HOOK_OF_READERS} hook"

@@ -203,6 +203,10 @@ class Endpoints:
         self._home = home
         self._environ = environ
 
+    def use_settings(self, settings: Settings) -> None:
+        """Go by other settings from now on."""
+        self._settings = settings
+
     def names(self) -> list[str]:
         """Return the built-in providers and those of the settings."""
         return list(dict.fromkeys([*BUILT_IN, *self._settings.providers]))

@@ -75,6 +75,11 @@ class ModelRegistry:
         self._local: list[LocalServer] = []
         self.load_blob: LoadBlob = load_blob or _no_blob
 
+    def use_settings(self, settings: Settings) -> None:
+        """Go by other settings from now on; providers are the same in them."""
+        self._settings = settings
+        self._endpoints.use_settings(settings)
+
     def require(self, model_id: str) -> None:
         """Check that a model can be called: its provider is known and has its key. Raises `ModelError`."""
         provider, name = split_id(model_id)

@@ -340,6 +340,12 @@ class ShellFinishedEvent(Event, frozen=True, kw_only=True, tag="shell_finished")
 # --- compaction ---
 
 
+class TrustWaitingEvent(Event, frozen=True, kw_only=True, tag="trust_waiting"):
+    """The project brings so many things that count, or run, only once the user trusts them; nothing waits for that."""
+
+    count: int
+
+
 class UndoneEvent(Event, frozen=True, kw_only=True, tag="undone"):
     """The entry `target` is undone by the entry `seq`; where `target` is an undo itself, what it undid holds again."""
 
@@ -430,4 +436,5 @@ AnyEvent = (
     | CompactionProposedEvent
     | CompactionEndEvent
     | UndoneEvent
+    | TrustWaitingEvent
 )

@@ -41,6 +41,7 @@ from tenuto.protocol.event import (
     ToolOutputEvent,
     ToolResultEvent,
     ToolStartedEvent,
+    TrustWaitingEvent,
 )
 from tenuto.protocol.operation import AnyOperation, RunShellOperation
 from tenuto.protocol.part import ContentPart, ImagePart, TextPart
@@ -372,6 +373,8 @@ class Runner:
                     self._spawn(self._run_command(f"/resume {session_id}"), "resume")
                 if missing:  # asked once: with the picker closed the session can be looked at as it is
                     self._spawn(self._run_command("/move"), "move")
+            case TrustWaitingEvent():
+                self._spawn(self._run_command("/trust ask"), "trust")
             case TaskFinishedEvent():
                 self._desk.read_branch()
             case ToolResultEvent() if not self.state.replaying:

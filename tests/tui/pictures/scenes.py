@@ -199,3 +199,28 @@ def tree() -> Choose:
         for place, (label, indent, mark, detail) in enumerate(rows)
     )  # fmt: skip
     return Choose("Tree", "tree", choices, in_order=True)
+
+
+def trust() -> Choose:
+    """What a project brings: one item trusted, one refused, one that is being looked at."""
+    rows = (
+        ("1a2b", "✓", "setting model", 'trusted · sets model = "openai/gpt-6-sol"'),
+        ("2b3c", "✗", "git setting core.fsmonitor", "refused · lets git use .git/hooks/watch"),
+        ("3c4d", "?", "extension prices.py", "not decided · runs Python in Tenuto, with all that you may do (1 file)"),
+    )
+    code = (
+        "extension prices.py in .tenuto/extensions/prices.py: runs Python in Tenuto, with all that you may do (1 file)"
+    )
+    choices = tuple(
+        Choice(
+            value, label, detail, mark=mark, preview=f"{code}\n# prices.py\ndef setup(tenuto):\n    ...\n", stays=True
+        )
+        for value, mark, label, detail in rows
+    )
+    first = (
+        Choice("", "Not now", "asked at the next start"),
+        Choice("allow all", "Trust all 3", "they count, and run, at once"),
+        Choice("deny all", "Refuse all 3", "asked again when they change"),
+    )
+    title = "This project brings 3 things. Enter trusts one"
+    return Choose(title, "trust", (*first, *choices), in_order=True, acts=("refuse",))

@@ -98,6 +98,10 @@ async def test_the_tree() -> None:
     await show("tree", scenes.conversation(), scenes.tree())
 
 
+async def test_what_a_project_brings() -> None:
+    await show("trust", [scenes.OPENED], scenes.trust(), intents.MovePicker(5))
+
+
 async def test_the_queue_and_the_list_of_what_is_to_do() -> None:
     queue = queue_of("and charge the orders again", "then write it down")
     await show("queue", scenes.working_through_a_list(), queue, intents.Tick(), seconds=5.0, size=(80, 24))

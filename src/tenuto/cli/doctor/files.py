@@ -13,9 +13,9 @@ from typing import Any, cast
 from msgspec import Struct, field
 
 from tenuto.cli.doctor.rows import Row, Surroundings, bare_url
+from tenuto.config.fitting import name_key
 from tenuto.config.instructions import read_instructions
 from tenuto.config.settings import ENVIRONMENT, Source, UiSettings
-from tenuto.config.trust import name_key
 from tenuto.private_files import write_new
 from tenuto.session.library.catalog import BIN, list_bin, session_directories
 from tenuto.session.paths import SESSIONS

@@ -10,16 +10,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tenuto.config.project import EXTENSIONS, TRUST_FILE, find_upwards
 from tenuto.config.settings import ExtensionSettings
-from tenuto.guard.terminal import sanitize_line
 from tenuto.protocol.entry import Level
 
 if TYPE_CHECKING:
     from tenuto.extension.host import ExtensionHost
 
 FOLDER = "extensions"
-PROJECT_FOLDER = Path(".tenuto") / FOLDER
-MAX_NAMED = 5
 
 
 class Extensions:
@@ -31,19 +29,39 @@ class Extensions:
         self._notify: Callable[[str, Level], None] = lambda _text, _level: None
         self._report: Callable[[str], None] = lambda _text: None
         self._loading: asyncio.Task[ExtensionHost | None] | None = None
-        self._refused: set[Path] = set()
+        self._following: asyncio.Task[tuple[str, ...] | None] | None = None
+        self._cwd: Path | None = None
+        self._of_project: dict[Path, str] = {}
+        """The extensions of a project that were loaded, or are being, with the digest of what is in them."""
 
     def begin(self, cwd: Path, notify: Callable[[str, Level], None], report: Callable[[str], None]) -> None:
-        """Say what of the project of a session that was opened is not run, and load the user's own files.
+        """Load the user's own files, and those of the project of a session that was opened which the user trusts.
 
         `notify` tells the session's user something, `report` a fault.
         """
-        self._notify, self._report = notify, report
+        self._notify, self._report, self._cwd = notify, report, cwd
         if not self._settings.enabled:
             return
-        self._refuse_project(cwd)
-        if self._settings.paths or (self._home / FOLDER).is_dir():
+        if self._loading is not None and (self._of_project or self._may_trust()):
+            self._following = asyncio.create_task(self.follow_trust(), name="extensions of another project")
+        elif self._settings.paths or (self._home / FOLDER).is_dir() or self._may_trust():
             self._start()
+
+    def _may_trust(self) -> bool:
+        """Say whether the project has extensions and the user has ever trusted anything."""
+        return (self._home / TRUST_FILE).is_file() and self._folder() is not None
+
+    def _folder(self) -> Path | None:
+        return find_upwards(self._cwd, self._home, EXTENSIONS) if self._cwd is not None else None
+
+    async def follow_trust(self) -> tuple[str, ...] | None:
+        """Load what the user trusts by now, and let go of what they do not.
+
+        Returns the names of what is loaded then, `None` where nothing has changed.
+        """
+        if not self._settings.enabled or await asyncio.to_thread(self._trusted) == self._of_project:
+            return None
+        return await self.reload()
 
     async def host(self) -> ExtensionHost | None:
         """Return the loaded extensions, `None` where there are none."""
@@ -84,7 +102,8 @@ class Extensions:
     async def _load(self) -> ExtensionHost | None:
         from tenuto.extension.host import find_extensions
 
-        found = await asyncio.to_thread(find_extensions, self._home, self._settings)
+        self._of_project = await asyncio.to_thread(self._trusted)
+        found = await asyncio.to_thread(find_extensions, self._home, self._settings, tuple(self._of_project))
         for problem in found.problems:
             self._report(problem)
         if not found.sources:
@@ -95,23 +114,14 @@ class Extensions:
         await host.load(found.sources)
         return host
 
-    def _refuse_project(self, cwd: Path) -> None:
-        """Name what a project brings: it does not run without consent (R-085). Once for each project."""
-        folder = cwd / PROJECT_FOLDER
-        if folder in self._refused or not folder.is_dir() or folder.resolve() == (self._home / FOLDER).resolve():
-            return
-        self._refused.add(folder)
-        from tenuto.extension.host import list_files
+    def _trusted(self) -> dict[Path, str]:
+        """Return the extensions of the project that the user trusts as they are: no other runs (R-085)."""
+        cwd = self._cwd
+        if cwd is None or not self._may_trust():
+            return {}
+        from tenuto.core.state.trust import trusted_extensions
 
-        names = [sanitize_line(path.name) for path in list_files(folder)]
-        if not names:
-            return
-        more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
-        self._notify(
-            f"This project brings extensions ({', '.join(names[:MAX_NAMED])}{more}); they are not run. To use one, "
-            f"read it and copy it to {self._home / FOLDER}",
-            "warning",
-        )
+        return trusted_extensions(cwd, self._home)
 
     # What the loaded extensions keep outlives a session: the open one is looked up when there is something to tell.
 

@@ -164,11 +164,17 @@ PREPARE_SHARE = 0.8
 """Of the trigger: from here on the next compaction's summary is written beside a running task."""
 
 
+class SettingsInUse(Struct, eq=False):
+    """The settings that hold: others once the user trusts what a project sets, or trusts it no longer."""
+
+    settings: Settings
+
+
 class SessionServices(Struct, frozen=True, eq=False, kw_only=True):
     """What serves an open session and does not change while it is open. It says nothing of the state of its work."""
 
     session: Session
-    settings: Settings
+    in_use: SettingsInUse
     models: ModelRegistry
     tools: ToolRegistry
     bus: EventBus
@@ -199,6 +205,11 @@ class SessionServices(Struct, frozen=True, eq=False, kw_only=True):
     def id(self) -> str:
         """The session's id."""
         return self.session.id
+
+    @property
+    def settings(self) -> Settings:
+        """The settings that hold now."""
+        return self.in_use.settings
 
     @property
     def mode(self) -> Mode:

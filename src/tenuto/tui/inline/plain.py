@@ -236,6 +236,9 @@ class Menus:
             return False
         if picker is None or not word:
             self._machine.handle(intents.Escape())
+        elif picker.gives_way and not number.isdecimal():
+            self._machine.handle(intents.Escape())
+            return False
         elif word.isdecimal() and 0 < int(word) <= len(picker.shown):
             self._machine.handle(intents.PickChoice(int(word) - 1))
         elif word == OTHER_ROWS and picker.filters:

@@ -137,7 +137,8 @@ KEYS: tuple[Key, ...] = (
         ("ctrl+d", "delete"),
         "picker",
         ActOnRow("delete"),
-        "sessions: delete it, jobs: end it, after a question (inside the filter's text: the character after)",
+        "trust: refuse it; sessions: delete it, jobs: end it, after a question "
+        "(inside the filter's text: the character after)",
     ),
     Key("picker.fork", ("ctrl+g",), "picker", ActOnRow("fork"), "sessions: go on in a copy of it"),
     Key("row.answer", ("enter",), "row", AnswerRow(), "keep the new title; delete"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 
 from tenuto.command.outcome import SURE, Choose, RowChanged
+from tenuto.protocol.event import TrustWaitingEvent
+from tenuto.text.figures import plural
 from tenuto.tui.complete.commands import find_target, is_subsequence
 from tenuto.tui.complete.paste import mark_at
 from tenuto.tui.machine.approval import EMPTY_PAUSE, note_typing
@@ -157,6 +159,10 @@ def open_picker(change: Change, intent: Choose) -> None:
     """Show the choices; what was typed while they were looked for is the filter, as it was meant."""
     picker = picker_of(intent)
     state = change.state
+    if intent.held:
+        state.held_picker = picker
+        open_held(change)
+        return
     asked, draft = state.ladder.asked_at, state.draft
     if draft.changed_at >= asked >= change.now - ASKED_SECONDS and 0 < len(draft.text) <= FILTER_CHARACTERS:
         picker.filter = draft.text
@@ -175,6 +181,7 @@ def picker_of(intent: Choose) -> Picker:
         in_order=intent.in_order,
         live=intent.live,
         acts=intent.acts,
+        gives_way=intent.held,
     )
     apply_filter(picker)
     present = (row for row, place in enumerate(picker.shown) if picker.choices[place].present)
@@ -201,11 +208,21 @@ def open_held(change: Change) -> None:
 def set_filter(change: Change, intent: FilterChanged) -> None:
     """Show the choices that match."""
     picker = change.state.picker
-    if picker is not None and picker.filter != intent.text:
+    if picker is not None and picker.gives_way and intent.text:
+        _give_way(change, picker, intent.text)
+    elif picker is not None and picker.filter != intent.text:
         note_typing(change)
         picker.filter = intent.text
         apply_filter(picker)
         show_selected(change, picker)
+
+
+def _give_way(change: Change, picker: Picker, text: str) -> None:
+    """Put the list away, with what was typed in the prompt, where it was meant to go; it comes again."""
+    state = change.state
+    state.picker, state.held_picker = None, picker
+    change.panel()
+    change.set_draft(text)
 
 
 @on(MovePicker)
@@ -256,7 +273,10 @@ def pick_choice(change: Change, intent: PickChoice) -> None:
     if choice.value and choice.value == picker.busy:
         return
     # What is taken goes on showing until the command has done it.
-    state.picker = None
+    if choice.stays:
+        picker.busy = choice.value
+    else:
+        state.picker = None
     change.panel()
     if picker.command and choice.value:
         change.emit(RunCommand(f"/{picker.command} {choice.value}"))
@@ -280,6 +300,13 @@ def close_picker(change: Change) -> None:
     change.panel()
     if picker is not None and picker.live:
         change.emit(ChoicePreviewed(picker.command, ""))
+
+
+@on(TrustWaitingEvent)
+def tell_waiting(change: Change, event: TrustWaitingEvent) -> None:
+    """Say it to whoever types; the list itself waits until nobody does."""
+    if change.state.contexts[0] != "empty":
+        change.toast(f"{plural(event.count, 'thing')} of this project: /trust decides", "info")
 
 
 # --- todo and help ---
@@ -337,6 +364,9 @@ def act_on_row(change: Change, intent: ActOnRow) -> None:
     if act == "fork":
         change.state.picker = None
         change.emit(RunCommand(f"/{picker.command} {row.value} fork"))
+    elif act == "refuse":
+        picker.busy = row.value
+        change.emit(RunCommand(f"/{picker.command} {row.value} refuse"))
     else:
         picker.question = RowQuestion(act, row.title if act == "rename" else "")
     change.panel()

@@ -38,9 +38,9 @@ ROOMY_ROWS = 11
 PICKER_ROWS = 12
 FILTER_CELLS = 12
 """Cells for what is typed to filter, before the key of the other filters is named."""
-ACTS: dict[RowAct, str] = {"rename": "rename", "delete": "delete", "fork": "fork", "end": "end"}
+ACTS: dict[RowAct, str] = {"rename": "rename", "delete": "delete", "fork": "fork", "end": "end", "refuse": "refuse"}
 """What the keys of the acts on a row are said to do."""
-ACT_KEYS: dict[RowAct, str] = {"end": "picker.delete"}
+ACT_KEYS: dict[RowAct, str] = {"end": "picker.delete", "refuse": "picker.delete"}
 """The acts that have another one's key."""
 QUESTION_HINTS: dict[str, tuple[str, str]] = {
     "rename": ("save", "cancel"),
@@ -98,6 +98,8 @@ def _head(state: UiState, picker: Picker, filter_line: LineEditor, width: int) -
         spans += [(labelled if is_wide else name, "accent"), ("  ", "text")]
     if picker.question is not None:
         return Line((*spans, (sanitize_line(picker.filter), "dim")))
+    if picker.gives_way:
+        return Line(tuple(spans))
     return Line((*spans, *typed_spans(filter_line, max(8, width - spans_width(spans)), "type to filter")))
 
 

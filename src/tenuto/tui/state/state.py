@@ -202,12 +202,17 @@ class RowQuestion(msgspec.Struct):
     text: str = ""
 
 
+DELETING: tuple[RowAct, ...] = ("end", "refuse")
+"""What the key that deletes a row does where nothing is deleted."""
+
+
 class Picker(msgspec.Struct):
     """A list to pick from. Picking runs `/<command> <value>`, or with an empty command puts the value into the draft.
 
     `shown` are the places of the choices that match the filter, best first, or in their own order where they are
     `in_order`; `selected` is a place in `shown`. `row_filter` is a place in `filters`. `scrolled` is how many lines of
-    the selected row's preview are above what shows. `live`: what the selected row would do shows meanwhile. `acts` is
+    the selected row's preview are above what shows. `live`: what the selected row would do shows meanwhile. One that
+    `gives_way` has no filter: what is typed goes into the prompt, and the list waits again. `acts` is
     what can be done with a row beside taking it, `question` what is asked about the selected one, `busy` the value of
     the one that something is being done with.
     """
@@ -223,6 +228,7 @@ class Picker(msgspec.Struct):
     in_order: bool = False
     scrolled: int = 0
     live: bool = False
+    gives_way: bool = False
     acts: tuple[RowAct, ...] = ()
     question: RowQuestion | None = None
     busy: str = ""
@@ -233,8 +239,8 @@ class Picker(msgspec.Struct):
         return self.choices[self.shown[self.selected]] if self.selected < len(self.shown) else None
 
     def act_meant(self, act: RowAct) -> RowAct | None:
-        """Return what a key of an act means here, `None` for nothing: what deletes a row ends a running job."""
-        meant = "end" if act == "delete" and "end" in self.acts else act
+        """Return what a key of an act means here, `None` for nothing: what deletes a row ends a job, or refuses."""
+        meant = next((own for own in DELETING if act == "delete" and own in self.acts), act)
         return meant if meant in self.acts else None
 
 
