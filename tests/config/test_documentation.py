@@ -14,6 +14,7 @@ import pytest
 from tenuto.config.settings import (
     TOP_LEVEL_VARIABLES,
     AgentSettings,
+    ApprovalSettings,
     BranchSummarySettings,
     CatalogueSettings,
     CompactionSettings,
@@ -42,6 +43,7 @@ SECTIONS: dict[str, type[Section]] = {
     "`[compaction]`": CompactionSettings,
     "`[compaction.prompts]`": PromptSettings,
     "`[branch_summary]`": BranchSummarySettings,
+    "`[approvals]`": ApprovalSettings,
     "`[agent]`": AgentSettings,
     "`[tools]`": ToolSettings,
     "`[sandbox]`": SandboxSettings,

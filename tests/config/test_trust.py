@@ -18,6 +18,7 @@ from tests.config.support import NAMED, leaves, nested
 ONLY_THE_USER = frozenset(
     {
         "model",
+        *("approvals.allow", "approvals.ask", "approvals.deny"),
         "max_output_tokens",
         *(
             f"models.*.{key}"
