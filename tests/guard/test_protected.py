@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.guard.protected import below, protected_names, secret_names
+from tenuto.guard.protected import SECRET_FOLDERS, below, protected_entries, protected_names, secret_names
+from tenuto.guard.sandbox.policy import Places, make_policy
 
 _CHANGING = """
 .git .git/config .git/hooks/pre-commit sub/.git/config .GIT/hooks/x .tenuto/settings.toml AGENTS.md claude.md
@@ -68,3 +69,46 @@ def test_s9_no_spelling_of_case_changes_it(path, upper, before):
     names = protected_names(before + spelled)
     assert names
     assert all(each.name in spelled for each in names)
+
+
+def _policy(work, home):
+    own = str(home / ".tenuto")
+    places = Places(workspace=str(work), private="/nowhere/private", own_home=own, outputs=f"{own}/outputs")
+    return make_policy(places, str(work), {"HOME": str(home)})
+
+
+_OF_VERSION_CONTROL = (".git", ".hg", ".svn", ".jj")
+"""Of these the sandbox keeps what runs programs: a commit writes the rest."""
+
+
+@pytest.mark.parametrize("path", [*CHANGING_ASKS, *HARMLESS])
+def test_the_sandbox_keeps_read_only_what_approvals_ask_about(path, tmp_path):
+    work = tmp_path / "work"
+    file = work / path
+    file.parent.mkdir(parents=True)
+    file.mkdir() if path in (*_OF_VERSION_CONTROL, "git") else file.write_text("x")
+    kept = _policy(work, tmp_path / "home").protected
+    first, _, rest = path.partition("/")
+    if first.casefold() in _OF_VERSION_CONTROL:
+        assert bool(kept) is (path != ".git")
+    elif first.startswith(".") or not rest:
+        assert any(f"{file}/".startswith(f"{one}/") for one in kept) is bool(protected_names(path))
+    else:
+        assert not kept, "only what stands in the folder itself"
+
+
+def test_what_other_version_control_runs_is_kept_and_a_commit_is_not_hindered(tmp_path):
+    for name in (".hg/hgrc", ".hg/store/data", ".jj/repo/config.toml", ".jj/repo/store/x", ".svn/wc.db"):
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("x")
+    assert protected_entries(str(tmp_path)) == [f"{tmp_path}/.hg/hgrc", f"{tmp_path}/.jj/repo/config.toml"]
+
+
+def test_keys_stay_hidden_where_the_workspace_is_the_home(tmp_path):
+    for name in SECRET_FOLDERS:
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / ".netrc").write_text("x")
+    policy = _policy(tmp_path, tmp_path)
+    assert {f"{tmp_path}/{name}" for name in (*SECRET_FOLDERS, ".netrc")} <= set(policy.hidden)
+    assert not set(policy.hidden) & set(policy.protected)

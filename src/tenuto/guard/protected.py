@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -151,11 +152,17 @@ def protected_entries(folder: str) -> list[str]:
         folded = name.casefold()
         if folded in _OF_OTHERS and not Path(path).is_symlink():
             found += [f"{path}/{one}" for one in _OF_OTHERS[folded] if os.path.lexists(f"{path}/{one}")]
-        elif protected_names(name):
+        elif _is_protected_name(name):
             found.append(path)
         elif folded in _FIRST_NAMES and not Path(path).is_symlink():  # what a link leads to is judged by where it is
             found += [f"{path}/{one}" for one in _names_in(path) if protected_names(f"{name}/{one}")]
     return found
+
+
+@lru_cache(maxsize=20_000)
+def _is_protected_name(name: str) -> bool:
+    """Remembered: the names in a folder are looked at before and after every command."""
+    return bool(protected_names(name))
 
 
 def _names_in(folder: str) -> list[str]:
