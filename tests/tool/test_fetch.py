@@ -241,7 +241,7 @@ NEW = "k3yabc9" * 30
 async def far_verdict(bench: Bench, url: str) -> type:
     prepared = await bench.prepare("fetch", url=url)
     assert isinstance(prepared, PreparedCall)
-    return type(judge("auto", prepared.subject, [], bench.context.workspace))
+    return type(judge("auto", prepared.subject, [], bench.context.places))
 
 
 def page(text: str) -> ToolResultMessage:
