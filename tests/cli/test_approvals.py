@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tenuto.cli.approvals import run_approvals
+from tenuto.guard.sandbox.machine import find_machine
 
 
 @pytest.fixture
@@ -20,13 +21,13 @@ def tenuto(tmp_path: Path, capsys):
         before = Path.cwd()
         os.chdir(cwd)
         try:
-            code = run_approvals(words, home, {"PATH": os.environ["PATH"]})
+            code = run_approvals(words, home, {"PATH": os.environ["PATH"], **run.environ})
         finally:
             os.chdir(before)
         said = capsys.readouterr()
         return code, said.out + said.err
 
-    run.work, run.home = work, home
+    run.work, run.home, run.environ = work, home, {}
     return run
 
 
@@ -73,13 +74,16 @@ CHECKS = [
     ("ls && rm x", ("--mode", "auto"), 4, "deny", "bash(rm *)"),
     ("git push", ("--mode", "auto"), 3, "ask", "bash(git push *)"),
     ("touch x", ("--mode", "plan"), 4, "deny", None),
+]
+WITHOUT_SANDBOX = [
     ("cp a .git/hooks/pre-commit", ("--mode", "auto"), 3, "ask", None),
     ("ls 'x", ("--mode", "auto"), 3, "ask", None),
 ]
 
 
-@pytest.mark.parametrize(("line", "options", "code", "verdict", "rule"), CHECKS)
+@pytest.mark.parametrize(("line", "options", "code", "verdict", "rule"), [*CHECKS, *WITHOUT_SANDBOX])
 def test_check_says_what_would_happen_and_why(tenuto, line, options, code, verdict, rule):
+    tenuto.environ["TENUTO_SANDBOX__ENABLED"] = "false"
     for words in (("pytest *",), ("--deny", "rm *"), ("--ask", "git push *")):
         assert tenuto("add", *words[:-1], f"bash({words[-1]})")[0] == 0
     got, out = tenuto("check", "--json", *options, "--", line)
@@ -88,3 +92,15 @@ def test_check_says_what_would_happen_and_why(tenuto, line, options, code, verdi
     assert found["reason"]
     assert tenuto("check", *options, "--", line) == (code, f"{verdict}: {found['reason']}\n")
     assert not (tenuto.home / "sessions").exists(), "no session is opened"
+
+
+def test_check_goes_by_the_sandbox_that_the_machine_has(tenuto):
+    line = ("check", "--mode", "auto", "--", "cp a .git/hooks/pre-commit")
+    tenuto.environ |= {"TENUTO_SANDBOX__ENABLED": "true", "TENUTO_SANDBOX__KIND": "seatbelt"}  # no Linux has that
+    code, said = tenuto(*line)
+    assert code == 3
+    assert "--no-sandbox" in said
+    if find_machine().kind:
+        tenuto.environ["TENUTO_SANDBOX__KIND"] = "auto"
+        assert tenuto(*line) == (0, "run: mode: auto, in the sandbox\n")
+        assert tenuto("check", "--mode", "ask", "--", "make")[0] == 3

@@ -66,7 +66,9 @@ def judge_unheld(subject: ApprovalSubject, rules: Sequence[Rule], places: Sequen
 def _reason_to_allow(mode: Mode, subject: ApprovalSubject) -> str:
     if reads_only(subject):
         return "only reads, inside the working directory"
-    return "reads inside the working directory" if subject.kind == "read" else f"mode: {mode}"
+    if subject.kind == "read":
+        return "reads inside the working directory"
+    return f"mode: {mode}, in the sandbox" if subject.confined else f"mode: {mode}"
 
 
 def _allowing_mode(subject: ApprovalSubject, places: Sequence[str]) -> Mode | None:
