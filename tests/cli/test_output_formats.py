@@ -123,8 +123,10 @@ def test_b4_a_run_that_is_ended_while_it_waits_for_a_job_has_a_result(run):
     ("rules", "command", "runs"),
     [
         (("bash(touch *)",), "touch 'out 1.txt'", True),
+        (("Bash(touch:*)",), "touch a", True),
         (("bash(touch -c *)",), "touch -c out.txt", True),
         (("bash",), "touch x > out.txt && cat out.txt", True),
+        (("bash",), "python -c 'print(42)' > out.txt && cat out.txt", True),
         (("bash(touch -m *)",), "touch -c out.txt", False),
         (("bash(touch *)",), "touch x; echo more", True),
         (("bash(touch *)",), "touch x; mkdir more", False),
@@ -135,7 +137,11 @@ def test_b4_a_run_that_is_ended_while_it_waits_for_a_job_has_a_result(run):
         (("bash(touch *)", "bash(mkdir *)"), "touch x && mkdir more", True),
         (("bash(touch *)",), "touchx --version", False),
         (("bash(python *)",), "python -c 'print(42)'", False),
+        (("bash(python -c *)",), "python -c 'print(42)'", False),
         (("bash(python -c 'print(42)')",), "python -c 'print(42)'", True),
+        (("bash(python -m pytest *)",), "python -c 'print(42)'", False),
+        (("bash(python *)",), "python a.py; touch more", False),
+        (("bash(python *)",), "pythonx --version", False),
         (("bash(python -m json.tool *)",), "python -m json.tool --help", True),
         (("edit", "bash(pip *)"), "touch x", False),
     ],
@@ -157,6 +163,38 @@ def test_b4_a_rule_for_edits_names_files(run, rule, path, runs):
         done = run("-p", "go", *MODEL, "--allow", rule, server=server)
     assert done.returncode == (0 if runs else 5), done.stderr
     assert (run.work / path).exists() == runs
+
+
+@pytest.mark.parametrize(
+    ("command", "code"), [("rm x", 5), ("ls && rm x", 5), ("bash -c 'rm x'", 5), ("touch a", 0), ("ls", 0)]
+)
+def test_a_rule_that_denies_wins_over_mode_and_allowed_rules(run, command, code):
+    (run.work / "x").write_text("x")
+    options = ("--mode", "auto", "--allow", "bash", "--deny", "bash(rm *)")
+    with ServerThread(once(Call("bash", {"command": command}))) as server:
+        done = run("-p", "go", *MODEL, *options, server=server)
+    assert (run.work / "x").exists()
+    assert ("your rule denies it: bash(rm *) (the command line)" in done.stderr) == bool(code)
+    assert done.returncode == code, done.stderr
+
+
+def test_added_directories_count_as_workspace(run, tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    write = Call("write", {"path": str(other / "a.txt"), "content": "x"})
+    with ServerThread(once(write)) as server:
+        assert run("-p", "go", *MODEL, "--mode", "edits", server=server).returncode == 5
+    with ServerThread(once(write)) as server:
+        done = run("-p", "go", *MODEL, "--mode", "edits", "--add-dir", "../other", server=server)
+    assert done.returncode == 0, done.stderr
+    assert (other / "a.txt").exists()
+    (other / "a.txt").unlink()
+    with ServerThread(once(write)) as server:
+        done = run("-p", "go", *MODEL, "-c", server=server)
+    assert (done.returncode, (other / "a.txt").exists()) == (0, True), "it survives resuming"
+    done = run("-p", "go", *MODEL, "--add-dir", "missing", server=None)
+    assert done.returncode == 2
+    assert "--add-dir missing" in done.stderr
 
 
 SCHEMA = {"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"]}

@@ -15,6 +15,7 @@ from tenuto.config.fitting import plain_type
 from tenuto.config.settings import (
     TOP_LEVEL_VARIABLES,
     AgentSettings,
+    ApprovalSettings,
     BranchSummarySettings,
     CatalogueSettings,
     CompactionSettings,
@@ -43,6 +44,7 @@ SECTIONS: dict[str, type[Section]] = {
     "`[compaction]`": CompactionSettings,
     "`[compaction.prompts]`": PromptSettings,
     "`[branch_summary]`": BranchSummarySettings,
+    "`[approvals]`": ApprovalSettings,
     "`[agent]`": AgentSettings,
     "`[tools]`": ToolSettings,
     "`[sandbox]`": SandboxSettings,

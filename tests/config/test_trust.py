@@ -20,6 +20,7 @@ from tests.config.support import NAMED, leaves, nested
 WITH_TRUST = frozenset(
     {
         "model",
+        *("approvals.allow", "approvals.ask", "approvals.deny"),
         "max_output_tokens",
         *(
             f"models.*.{key}"

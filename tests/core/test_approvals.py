@@ -150,7 +150,7 @@ async def test_always_in_this_project_holds_in_later_sessions_there_and_nowhere_
     async with ScriptedServer(script) as server:
         async with reopened(tmp_path, server, mode="ask") as running:
             request = await ask_and_answer(running, "project")
-            assert (request.session_pattern, request.lasting) == (COMMAND, True)
+            assert [kind.rules for kind in request.kinds] == [(f"bash({COMMAND})",)]
             assert not await is_asked(running)
             assert running.session.state.approvals == (), "it is in no log"
             [told] = [event.text for event in running.of(NoticeEvent) if "/approvals" in event.text]
@@ -190,19 +190,19 @@ async def test_what_stands_is_listed_and_can_be_taken_back(tmp_path, decision):
     async with ScriptedServer(script) as server:
         async with reopened(tmp_path, server, mode="ask") as running:
             (said,) = await run_command(running.runtime, "/approvals")
-            assert "No saved approvals" in said.text
+            assert "No rules" in said.text
             await ask_and_answer(running, decision)
             (choose,) = await run_command(running.runtime, "/permissions")
             assert isinstance(choose, Choose)
             leave, row = choose.choices
             assert leave.present and not leave.value, "Enter by itself takes nothing back"
-            assert row.label == f"1. bash {COMMAND}"
+            assert row.label == f"1. allow bash({COMMAND})"
             (said,) = await run_command(running.runtime, "/approvals remove 7")
             assert "not the number" in said.text
             await run_command(running.runtime, f"/{choose.command} {row.value}")
             assert await is_asked(running)
             (said,) = await run_command(running.runtime, "/approvals")
-            assert "No saved approvals" in said.text
+            assert "No rules" in said.text
         async with reopened(tmp_path, server, mode="ask", resume_latest=True) as running:
             assert running.session.state.approvals == ()
             assert await is_asked(running)
@@ -219,3 +219,49 @@ async def test_answers_of_other_directories_are_listed_too(tmp_path):
             assert choose.choices[1].detail == str(other)
             await run_command(running.runtime, "/approvals remove 1")
             assert running.runtime.live.saved_approvals.all() == ()
+
+
+async def test_rules_of_every_source_are_listed_added_and_revoked(tmp_path):
+    async with ScriptedServer(script) as server, reopened(tmp_path, server, mode="ask") as running:
+        for words in ("bash(echo *)", "--project bash(ls *)", "--always --deny bash(rm *)"):
+            (said,) = await run_command(running.runtime, f"/approvals add {words}")
+            assert said.text.startswith("Added: ")
+        assert 'deny = ["bash(rm *)"]' in (tmp_path / "home" / "settings.toml").read_text()
+        (choose,) = await run_command(running.runtime, "/approvals")
+        rows = [(row.label, row.detail) for row in choose.choices[1:]]
+        assert rows == [
+            ("1. deny bash(rm *)", "your settings"),
+            ("2. allow bash(echo *)", "this session"),
+            ("3. allow bash(ls *)", "this project"),
+        ]
+        for row in choose.choices[1:]:
+            (said,) = await run_command(running.runtime, f"/approvals {row.value}")
+            assert said.text.startswith("Revoked: ")
+        (said,) = await run_command(running.runtime, "/approvals")
+        assert "No rules" in said.text
+        (said,) = await run_command(running.runtime, "/approvals add bsh(x)")
+        assert "did you mean bash" in said.text.lower()
+
+
+async def test_an_added_directory_is_part_of_the_workspace_also_after_a_resume(tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    write = Reply(tool_calls=[Call("write", {"path": str(other / "a"), "content": "x"})])
+
+    def writes(request):
+        return write if request.items[-1].kind == "user" else Reply("done")
+
+    async with ScriptedServer(writes) as server:
+        async with reopened(tmp_path, server, mode="edits") as running:
+            assert await is_asked(running)
+            (said,) = await run_command(running.runtime, f"/add-dir {other}")
+            assert str(other) in said.text
+            assert not await is_asked(running)
+            (said,) = await run_command(running.runtime, "/status")
+            assert f"{other} (added)" in said.text
+        (other / "a").unlink()
+        async with reopened(tmp_path, server, mode="edits", resume_latest=True) as running:
+            assert not await is_asked(running)
+            await run_command(running.runtime, f"/add-dir remove {other}")
+            (other / "a").unlink()
+            assert await is_asked(running)

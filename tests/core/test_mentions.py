@@ -114,7 +114,7 @@ async def test_what_would_have_to_be_asked_for_stays_a_name(tmp_path: Path) -> N
         await running.ask(f"see @{secret} and @../secret.txt")
         assert "the secret" not in "".join(item.text for item in running.server.requests[0].items)
         notices = " ".join(event.text for event in running.of(NoticeEvent))
-        assert "not read: outside the working directory" in notices
+        assert "not read: reads outside the workspace" in notices
 
 
 async def test_a_file_cannot_speak_as_the_harness(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ async def test_an_approved_plan_switches_the_mode_and_the_turn_goes_on(tmp_path,
     async with agent(tmp_path, script, model=f"{protocol}/test", mode="plan") as running:
         await running.send("make it quick")
         request = await running.until(ApprovalRequestedEvent)
-        assert (request.kind, request.detail, request.session_pattern) == ("plan", PLAN, "")
+        assert (request.kind, request.detail, request.kinds) == ("plan", PLAN, ())
         assert not (tmp_path / "work" / "done.txt").exists(), "plan mode refuses changes"
         await answer(running, request, mode=mode)
         assert (await settled(running)).outcome == "completed"

@@ -90,7 +90,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def places(line: str, root: str) -> list[str]:
-    return list(outside_writes(line, root, root, {"HOME": "/home/me", "PATH": "/usr/bin"}))
+    return list(outside_writes(line, [root], root, {"HOME": "/home/me", "PATH": "/usr/bin"}))
 
 
 @pytest.mark.parametrize(("line", "expected"), SEEN)

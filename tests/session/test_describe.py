@@ -10,7 +10,9 @@ import pytest
 
 from tenuto.core.transcript import replay
 from tenuto.protocol.entry import (
+    ApprovalEntry,
     DequeuedEntry,
+    DirectoryEntry,
     MovedEntry,
     PlanEntry,
     QueueEditEntry,
@@ -31,6 +33,8 @@ OTHERS = (
     DequeuedEntry(target=1),
     QueueEditEntry(target=1),
     MovedEntry(cwd="/word"),
+    DirectoryEntry(path="/word"),
+    ApprovalEntry(tool="bash", pattern="word", form="rule", effect="deny", withdrawn=True),
     ViewEditEntry(edits=(), rung="hide"),
 )
 ENTRIES = number([*everything(), *OTHERS])

@@ -349,7 +349,7 @@ async def test_run_shell_serves_the_users_own_commands(bench: Bench) -> None:
 async def judge_command(bench: Bench, command: str) -> type:
     prepared = await bench.prepare("bash", command=command)
     assert isinstance(prepared, PreparedCall)
-    return type(judge("ask", prepared.subject, [], bench.context.workspace))
+    return type(judge("ask", prepared.subject, [], bench.context.places))
 
 
 async def test_r087_reading_commands_are_judged_by_where_their_words_lead(bench: Bench) -> None:

@@ -117,8 +117,8 @@ async def test_private_places_are_asked_for_in_every_mode(bench: Bench) -> None:
     }.items():  # fmt: skip
         prepared = await bench.prepare("fetch", url=url)
         assert isinstance(prepared, PreparedCall)
-        assert type(judge("auto", prepared.subject, [], bench.context.workspace)) is verdict, url
-        assert isinstance(judge("ask", prepared.subject, [], bench.context.workspace), Ask)
+        assert type(judge("auto", prepared.subject, [], bench.context.places)) is verdict, url
+        assert isinstance(judge("ask", prepared.subject, [], bench.context.places), Ask)
 
 
 async def test_a_public_name_with_a_private_address_is_refused_then_asked_for(
@@ -131,7 +131,7 @@ async def test_a_public_name_with_a_private_address_is_refused_then_asked_for(
     assert "private address 10.0.0.7" in await bench.error("fetch", url="http://rebind.example.org/")
     prepared = await bench.prepare("fetch", url="http://rebind.example.org/")
     assert isinstance(prepared, PreparedCall)
-    assert isinstance(judge("auto", prepared.subject, [], bench.context.workspace), Ask)
+    assert isinstance(judge("auto", prepared.subject, [], bench.context.places), Ask)
 
 
 async def test_a_name_that_changes_its_address_after_the_look_up_gives_nothing(
@@ -241,7 +241,7 @@ NEW = "k3yabc9" * 30
 async def far_verdict(bench: Bench, url: str) -> type:
     prepared = await bench.prepare("fetch", url=url)
     assert isinstance(prepared, PreparedCall)
-    return type(judge("auto", prepared.subject, [], bench.context.workspace))
+    return type(judge("auto", prepared.subject, [], bench.context.places))
 
 
 def page(text: str) -> ToolResultMessage:

@@ -216,43 +216,34 @@ async def test_r087_t38_links_are_judged_by_where_they_lead(tmp_path: Path) -> N
     for name, verdict in expected.items():
         prepared = await bench.prepare("write", path=name, content="x")
         assert isinstance(prepared, PreparedCall), name
-        assert type(judge("edits", prepared.subject, [], bench.context.workspace)) is verdict, name
+        assert type(judge("edits", prepared.subject, [], bench.context.places)) is verdict, name
     edits = {"file_out": Ask, "chain": Ask, "hard_out": Ask, "hard_in": Allow, "file_in": Allow, "dir_in/f.txt": Allow}
     for name, verdict in edits.items():
         prepared = await bench.prepare("edit", path=name, old_string="a", new_string="b")
         assert isinstance(prepared, PreparedCall), name
-        assert type(judge("edits", prepared.subject, [], bench.context.workspace)) is verdict, name
-    reads = {"file_out": Ask, "dir_out": Ask, "file_in": Allow, "in/f.txt": Allow}
+        assert type(judge("edits", prepared.subject, [], bench.context.places)) is verdict, name
+    reads = {"file_out": Ask, "dir_out": Ask, "hard_out": Ask, "hard_in": Allow, "file_in": Allow, "in/f.txt": Allow}
     for name, verdict in reads.items():
         prepared = await bench.prepare("read", path=name)
         assert isinstance(prepared, PreparedCall), name
-        assert type(judge("ask", prepared.subject, [], bench.context.workspace)) is verdict, name
+        assert type(judge("ask", prepared.subject, [], bench.context.places)) is verdict, name
 
 
-async def test_s9_writing_what_runs_code_is_asked_for_in_every_mode(bench: Bench) -> None:
-    for name in (".git/hooks/pre-commit", ".git/config", "sub/.git/config", ".tenuto/settings.toml"):
+async def test_s9_writing_what_runs_code_or_is_obeyed_is_asked_for(bench: Bench) -> None:
+    names = (".git/hooks/pre-commit", ".git/config", "sub/.git/config", ".tenuto/settings.toml", "AGENTS.md", ".envrc")
+    for name in (*names, ".github/workflows/x.yml", ".vscode/tasks.json", ".GIT/hooks/x", "sub/claude.MD"):
         prepared = await bench.prepare("write", path=name, content="x")
         assert isinstance(prepared, PreparedCall)
-        assert isinstance(judge("edits", prepared.subject, [], bench.context.workspace), Ask), name
-    for name in (
-        "AGENTS.md",
-        "sub/claude.MD",
-        ".GIT/hooks/x",
-        ".envrc",
-        ".vscode/tasks.json",
-        ".github/workflows/x.yml",
-    ):
-        prepared = await bench.prepare("write", path=name, content="x")
-        assert isinstance(prepared, PreparedCall)
-        assert isinstance(judge("auto", prepared.subject, [], bench.context.workspace), Ask), name
+        for mode in ("ask", "edits", "auto"):
+            assert isinstance(judge(mode, prepared.subject, [], bench.context.places), Ask), name
     prepared = await bench.prepare("write", path=".github/x.yml", content="x")
     assert isinstance(prepared, PreparedCall)
-    assert isinstance(judge("edits", prepared.subject, [], bench.context.workspace), Allow)
+    assert isinstance(judge("edits", prepared.subject, [], bench.context.places), Allow)
 
 
 async def test_stored_outputs_may_be_read_unasked(bench: Bench) -> None:
     result = await bench.call("bash", command="seq 1 9000")
     prepared = await bench.prepare("read", path=result.output_path, offset=4000, limit=1)
     assert isinstance(prepared, PreparedCall)
-    assert isinstance(judge("ask", prepared.subject, [], bench.context.workspace), Allow)
+    assert isinstance(judge("ask", prepared.subject, [], bench.context.places), Allow)
     assert (await bench.text("read", path=result.output_path, offset=4000, limit=1)).startswith("4000\t4000")

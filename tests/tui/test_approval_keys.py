@@ -16,7 +16,7 @@ from tenuto.tui.state.intents import DraftChanged, ImageAttached, Intent, Tick
 from tests.tui.machine.driving import Driver, approval, started
 
 PLAN = replace(approval(), kind="plan", detail="# Plan\n\n- one")
-LASTING = replace(approval(), lasting=True)
+LASTING = approval()
 TYPED = st.text("1234567890yanpfmjkYN ./?!é漢", min_size=1, max_size=12)
 PAUSES = st.sampled_from([0.0, 0.05, 0.2, 0.4, 0.6, 1.1, 1.5, 3.0, 30.0])
 

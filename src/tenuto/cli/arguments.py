@@ -67,7 +67,7 @@ MOST = 1_000_000_000
 """A limit over this is no limit."""
 FORMATS = ("text", "json", "stream-json")
 MODES = ("ask", "edits", "auto", "plan")
-SUBCOMMANDS = ("sessions", "models", "import", "eval", "prompt", "doctor", "sandbox", "trust")
+SUBCOMMANDS = ("sessions", "models", "import", "eval", "prompt", "approvals", "doctor", "sandbox", "trust")
 RESERVED = ("acp", "config", "stats")
 """Words that will be subcommands; they are not taken for a prompt."""
 
@@ -85,6 +85,8 @@ class Options(Struct, frozen=True):
     timeout: float | None = None
     output_schema: str = ""
     allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    add_dir: tuple[str, ...] = ()
     continue_latest: bool = False
     resume: str | None = None
     fork: bool = False
@@ -143,9 +145,9 @@ def build_parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="tenuto",
         description="A coding agent for your terminal. Without a prompt it opens the full screen.",
-        epilog="Session management: tenuto sessions. Models: tenuto models. Also: tenuto doctor, tenuto import, "
-        "tenuto eval, tenuto prompt, tenuto sandbox, tenuto trust. API keys: ANTHROPIC_API_KEY, OPENAI_API_KEY; "
-        "without one the built-in offline model answers.",
+        epilog="Session management: tenuto sessions. Models: tenuto models. Also: tenuto approvals, tenuto doctor, "
+        "tenuto import, tenuto eval, tenuto prompt, tenuto sandbox, tenuto trust. API keys: ANTHROPIC_API_KEY, "
+        "OPENAI_API_KEY; without one the built-in offline model answers.",
     )
     parser.add_argument("prompt", nargs="*", metavar="PROMPT", help="what to do; “-” reads it from standard input")
     parser.add_argument(
@@ -169,6 +171,8 @@ def build_parser() -> argparse.ArgumentParser:
         metavar="RULE",
         help="allow without asking, as bash(pytest *) or edit(src/**)",
     )
+    parser.add_argument("--deny", action="append", metavar="RULE", help="never allow; wins over everything else")
+    parser.add_argument("--add-dir", action="append", metavar="DIR", help="one more directory to work in")
     parser.add_argument(
         "--no-sandbox", action="store_true", help="run commands without a sandbox; mode auto then runs them so, unasked"
     )
@@ -249,7 +253,7 @@ def _checked(given: dict[str, Any]) -> Options | int:
     given["prompt"] = " ".join(given["prompt"])
     given = {name: value for name, value in given.items() if value is not None or name == "resume"}
     given["print_mode"] = given.get("print_mode", False) or any(given.get(name) for name in HEADLESS)
-    given["allow"] = tuple(given.get("allow", ()))
+    given |= {name: tuple(given.get(name, ())) for name in ("allow", "deny", "add_dir")}
     for name, read in NUMBERS.items():
         if name in given:
             found = _number(name, given[name], read)

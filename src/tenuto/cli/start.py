@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from tenuto.frontend.print import OutputFormat
-    from tenuto.protocol.entry import ApprovalEntry
+    from tenuto.guard.rules import Rule
     from tenuto.tui.first_paint.reader import EarlyReader
 
 
@@ -252,6 +252,10 @@ def _subcommand(words: tuple[str, ...]) -> Callable[[], int]:
         from tenuto.cli.prompting import run_prompt
 
         return lambda: run_prompt(tuple(rest), home)
+    if name == "approvals":
+        from tenuto.cli.approvals import run_approvals
+
+        return lambda: run_approvals(tuple(rest), home, os.environ)
     from tenuto.cli.sessions import run_sessions
 
     return lambda: run_sessions(tuple(rest), home)
@@ -312,21 +316,34 @@ def runtime_start(  # noqa: ANN201 - imported late on purpose
         interactive=interactive,
         ends_by_itself=not interactive,
         limits=Limits(turns=options.max_turns, cost=options.max_cost),
-        allowed=_read_rules(options.allow, cwd) if options.allow else (),
+        rules=(*_read_rules("allow", options.allow), *_read_rules("deny", options.deny)),
+        directories=tuple(_real_directory(name, cwd) for name in options.add_dir),
         answer_note=answer_note,
         sandboxed=not options.no_sandbox,
     )
 
 
-def _read_rules(rules: Sequence[str], cwd: Path) -> tuple[ApprovalEntry, ...]:
+def _read_rules(effect: Literal["allow", "deny"], texts: Sequence[str]) -> tuple[Rule, ...]:
     """Return the rules of the command line. Raises `UsageError`."""
+    if not texts:
+        return ()
     from tenuto.core.errors import UsageError
-    from tenuto.guard.approval import RuleError, read_rule
+    from tenuto.guard.rules import RuleError, read_rule
 
     try:
-        return tuple(read_rule(rule, cwd) for rule in rules)
+        return tuple(read_rule(text, effect, "option") for text in texts)
     except RuleError as error:
-        raise UsageError(f"--allow {error}") from None
+        raise UsageError(f"--{effect} {error}") from None
+
+
+def _real_directory(name: str, cwd: Path) -> str:
+    """Return where `--add-dir` leads. Raises `UsageError`."""
+    from tenuto.core.errors import UsageError
+
+    found = working_directory(str(cwd / Path(name).expanduser()))
+    if isinstance(found, str):
+        raise UsageError(f"--add-dir {name}: {found}")
+    return str(found)
 
 
 def complain(message: str) -> int:

@@ -61,11 +61,18 @@ COMMANDS: tuple[Command, ...] = (
     Command("mode", "show or change the approval mode", "[ask|edits|auto|plan]", offers=True, topic="model_commands"),
     Command(
         "approvals",
-        "what is allowed without asking; take it back",
-        "[remove N]",
+        "rules: what is allowed, asked about or denied; add and revoke",
+        "[add RULE | remove N]",
         aliases=("permissions",),
         offers=True,
-        topic="model_commands",
+        topic="approval_commands",
+    ),
+    Command(
+        "add-dir",
+        "one more directory to work in, for this session",
+        "[DIR | remove DIR]",
+        folders=True,
+        topic="approval_commands",
     ),
     Command(
         "new", "start a new session; this one stays and /resume finds it", aliases=("clear",), topic="session_commands"
@@ -215,7 +222,9 @@ def find_command(name: str) -> Command | None:
 
 def runner_of(command: Command) -> Runner:
     """Return the function that runs a command; its module is imported now."""
-    runner: Runner = getattr(importlib.import_module(f"tenuto.command.{command.topic}"), f"run_{command.name}")
+    runner: Runner = getattr(
+        importlib.import_module(f"tenuto.command.{command.topic}"), f"run_{command.name.replace('-', '_')}"
+    )
     return runner
 
 

@@ -1,4 +1,4 @@
-"""Standing answers: what the user has allowed permanently in one directory. Their own file, in Tenuto's home.
+"""Standing answers: the user's permanent rules for one directory. Their own file, in Tenuto's home.
 
 No project writes it, and an answer holds in the directory that it was given in and nowhere else, so that it can never
 allow more than the same answer for one session. What a pattern covers is the guard's to say. The file is read again
@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import msgspec
 
@@ -26,12 +26,57 @@ class SavedApprovalsError(Exception):
     """The file cannot be read or written; the message says why."""
 
 
-class SavedApproval(msgspec.Struct, frozen=True, kw_only=True):
-    """Calls of `tool` that match `pattern` are allowed in `directory` (a real path) and below nothing else."""
+Effect = Literal["allow", "ask", "deny"]
+EFFECTS: tuple[Effect, ...] = ("allow", "ask", "deny")
+
+
+class SavedApproval(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A rule for calls of `tool` that match `pattern`. It holds in `directory` (a real path) and nowhere else.
+
+    `device` and `inode` say which directory that was: another one that comes to stand there has no rules yet. Both are
+    0 in what the user wrote by hand. `form` is as in the log. The effect is the name of the array that it stands in.
+    """
 
     tool: str
     pattern: str
+    form: Literal["exact", "rule"] = "exact"
     directory: str
+    device: int = 0
+    inode: int = 0
+    effect: Effect = "allow"
+
+    @property
+    def entry(self) -> ApprovalEntry:
+        """The same as the guard reads it."""
+        return ApprovalEntry(tool=self.tool, pattern=self.pattern, form=self.form, effect=self.effect, scope="project")
+
+    @property
+    def holds(self) -> bool:
+        """Whether the directory that it was given in still stands there."""
+        if not self.inode:
+            return True
+        try:
+            facts = Path(self.directory).stat()
+        except OSError:
+            return False
+        return (facts.st_dev, facts.st_ino) == (self.device, self.inode)
+
+
+def saved_in(directory: Path, entry: ApprovalEntry) -> SavedApproval:
+    """Return what an answer is in the file. Raises `SavedApprovalsError` where the directory is gone."""
+    try:
+        facts = directory.stat()
+    except OSError as error:
+        raise SavedApprovalsError(f"{directory} cannot be looked at: {error.strerror or error}") from error
+    return SavedApproval(
+        tool=entry.tool,
+        pattern=entry.pattern,
+        form=entry.form,
+        effect=entry.effect,
+        directory=str(directory),
+        device=facts.st_dev,
+        inode=facts.st_ino,
+    )
 
 
 class SavedApprovals:
@@ -54,8 +99,7 @@ class SavedApprovals:
     def of(self, directory: Path) -> tuple[ApprovalEntry, ...]:
         """Return the answers that hold in a directory, as the guard reads them."""
         place = str(directory)
-        found = (answer for answer in self.all() if answer.directory == place)
-        return tuple(ApprovalEntry(tool=answer.tool, pattern=answer.pattern, scope="project") for answer in found)
+        return tuple(answer.entry for answer in self.all() if answer.directory == place and answer.holds)
 
     def add(self, answer: SavedApproval) -> None:
         """Write an answer; one that is there already stays alone. Raises `SavedApprovalsError`."""
@@ -66,11 +110,14 @@ class SavedApprovals:
     def remove(self, answer: SavedApproval) -> bool:
         """Take an answer back; `False` when it is not there (any more). Raises `SavedApprovalsError`."""
         with self._changing():
-            place = next((place for place, each in enumerate(self.all()) if each == answer), None)
-            if place is None:
+            alike = [each for each in self.all() if each.effect == answer.effect]
+            if answer not in alike:
                 return False
             document = self._document()
-            del document["allow"][place]
+            if alike == [answer]:  # an empty array would stand in the way of the next answer
+                del document[answer.effect]
+            else:
+                del document[answer.effect][alike.index(answer)]
             replace_file(self._file, document.as_string().encode())
             return True
 
@@ -89,7 +136,11 @@ class SavedApprovals:
 
         try:
             values = tomllib.loads(self._file.read_text(encoding="utf-8"))
-            self._answers = msgspec.convert(values.get("allow", []), tuple[SavedApproval, ...])
+            self._answers = tuple(
+                msgspec.structs.replace(each, effect=effect)
+                for effect in EFFECTS
+                for each in msgspec.convert(values.get(effect, []), tuple[SavedApproval, ...])
+            )
         except FileNotFoundError:
             return
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError, msgspec.ValidationError) as error:
@@ -119,11 +170,12 @@ class SavedApprovals:
         import tomlkit
 
         table = cast("Any", tomlkit.table())
-        for name, value in msgspec.structs.asdict(answer).items():
-            table[name] = value
+        for name, value in msgspec.to_builtins(answer).items():
+            if name != "effect":
+                table[name] = value
         document = cast("Any", tomlkit.document())
-        document["allow"] = tomlkit.aot()
-        document["allow"].append(table)
+        document[answer.effect] = tomlkit.aot()
+        document[answer.effect].append(table)
         try:
             before = self._file.read_text(encoding="utf-8")
         except FileNotFoundError:

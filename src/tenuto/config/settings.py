@@ -7,7 +7,7 @@ value keeps its default and a problem line says what to do.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
@@ -132,6 +132,14 @@ class ToolSettings(Section, frozen=True, kw_only=True):
     max_outputs_mb: Count = 1_000
 
 
+class ApprovalSettings(Section, frozen=True, kw_only=True):
+    """Rules by tool and pattern (`guard/rules.py`): what needs no approval, always needs one, or never runs."""
+
+    allow: tuple[str, ...] = ()
+    ask: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+
+
 class AgentSettings(Section, frozen=True, kw_only=True):
     """How the agent works. `final_check`: in mode auto and without a user it is asked, once a turn, to check edits that
     no command ran after, and to see to open todo items. `wake`: the end of a background job begins a turn. `job_wait`:
@@ -241,6 +249,7 @@ class Settings(Section, frozen=True, kw_only=True):
     providers: dict[str, ProviderSettings] = {}
     compaction: CompactionSettings = CompactionSettings()
     branch_summary: BranchSummarySettings = BranchSummarySettings()
+    approvals: ApprovalSettings = ApprovalSettings()
     agent: AgentSettings = AgentSettings()
     tools: ToolSettings = ToolSettings()
     sandbox: SandboxSettings = SandboxSettings()
@@ -427,10 +436,52 @@ class SettingNotKept(Exception):  # noqa: N818 - it names what happened
 
 
 def keep_setting(home: Path, section: str, key: str, value: str) -> Path:
-    """Set `key` in `[section]` and return the file. Raises `SettingNotKept`; the file is then as it was.
+    """Set `key` in `[section]` and return the file. Raises `SettingNotKept`; the file is then as it was."""
 
-    Comments, order and spelling stay. A link to a file elsewhere stays a link.
+    def put(document: Any) -> None:
+        _section(document, section)[key] = value
+
+    return _change(home, put, f'[{section}] {key} = "{value}" was not put into it')
+
+
+def keep_rule(home: Path, effect: Literal["allow", "ask", "deny"], text: str) -> Path:
+    """Add a rule to the user's own and return the file. Raises `SettingNotKept`."""
+
+    def put(document: Any) -> None:
+        section = _section(document, "approvals")
+        if text not in section.setdefault(effect, []):
+            section[effect].append(text)
+
+    return _change(home, put, f"the rule {text} was not put into it")
+
+
+def drop_rule(home: Path, effect: Literal["allow", "ask", "deny"], text: str) -> Path:
+    """Take a rule out of the user's own, however it is spelled there: `text` is what it is read as.
+
+    Returns the file. Raises `SettingNotKept`, also when the rule is not there.
     """
+
+    def take(document: Any) -> None:
+        rules = _section(document, "approvals").get(effect, [])
+        alike = [each for each in rules if "".join(each.split()) == "".join(text.split())]
+        for each in alike:
+            rules.remove(each)
+        if not alike:
+            raise SettingNotKept(f"{home / 'settings.toml'} has no rule to {effect} {text}")
+
+    return _change(home, take, f"the rule {text} was not taken out of it")
+
+
+def _section(document: Any, name: str) -> Any:
+    import tomlkit
+
+    if name not in document:
+        document[name] = tomlkit.table()
+    return document[name]
+
+
+def _change(home: Path, change: Callable[[Any], None], otherwise: str) -> Path:
+    """Change the user's own file. Comments, order and spelling stay. A link to a file elsewhere stays a link."""
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
 
@@ -439,15 +490,12 @@ def keep_setting(home: Path, section: str, key: str, value: str) -> Path:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         target = file.resolve()
         document = cast("Any", tomlkit.parse(target.read_text(encoding="utf-8") if target.exists() else ""))
-        if section not in document:
-            document[section] = tomlkit.table()
-        document[section][key] = value
+        change(document)
         _write(target, document.as_string())
     except (OSError, UnicodeDecodeError) as error:
         raise SettingNotKept(f"{file} cannot be written: {error}") from error
-    except (TOMLKitError, TypeError, RecursionError) as error:
-        wanted = f'[{section}] {key} = "{value}"'
-        raise SettingNotKept(f"{file} is not valid, so {wanted} was not put into it: {error}") from error
+    except (TOMLKitError, AttributeError, TypeError, RecursionError) as error:
+        raise SettingNotKept(f"{file} is not valid, so {otherwise}: {error}") from error
     return file
 
 

@@ -23,9 +23,10 @@ from tenuto.core.state.live import READ_ONLY, LiveSession, ModelState, SettingsI
 from tenuto.core.state.windows import ModelChange, change_model, split_model
 from tenuto.core.transcript import recent_events
 from tenuto.core.trusting import Trusting
+from tenuto.guard.rules import read_rules
 from tenuto.guard.terminal import sanitize_line
 from tenuto.model.registry import OFFLINE_MODEL, ModelRegistry
-from tenuto.protocol.entry import Mode, ModeEntry, ModelEntry
+from tenuto.protocol.entry import DirectoryEntry, Mode, ModeEntry, ModelEntry
 from tenuto.protocol.event import ReplayFinishedEvent, SessionOpenedEvent, TodoChangedEvent
 from tenuto.protocol.message import DeveloperMessage
 from tenuto.protocol.model import ModelError
@@ -142,7 +143,10 @@ class Opener:
         self._current: LiveSession | None = None
         self._refreshing: asyncio.Task[None] | None = None
         self._checking: asyncio.Task[None] | None = None
-        self._remarks: list[str] = []
+        own = settings.approvals
+        rules, unread = read_rules({"allow": own.allow, "ask": own.ask, "deny": own.deny}, "settings")
+        self._given = [*rules, *start.rules]
+        self._remarks: list[str] = unread
         """What the user has to know of how the session was found and opened."""
         self._assumed = ""
         """The model of a first run, while neither user nor settings nor session have named one."""
@@ -357,6 +361,9 @@ class Opener:
             session.append(ModelEntry(model=model, effort=effort))
         if state.mode != mode and not session.is_read_only:
             session.append(ModeEntry(mode=mode))
+        for place in start.directories:
+            if place not in state.directories and self._current is None and not session.is_read_only:
+                session.append(DirectoryEntry(path=place))
         self._current = LiveSession(
             session=session,
             in_use=self._in_use,
@@ -372,7 +379,7 @@ class Opener:
             ends_by_itself=start.ends_by_itself,
             extra_prompt=start.extra_prompt,
             limits=start.limits,
-            allowed=start.allowed,
+            given=self._given,
             answer_note=start.answer_note,
             extensions=self._extensions,
             model=ModelState(self.models.facts(model)),
@@ -402,7 +409,11 @@ class Opener:
     def _make_sandbox(self, session: Session) -> Sandbox:
         wishes = self._in_use.settings.sandbox
         wanted = wishes.enabled and self._start.sandboxed
-        return make_sandbox(wishes, session.cwd, self._start.home, session.store.outputs, wanted=wanted)
+        return make_sandbox(
+            *(wishes, session.cwd, self._start.home, session.store.outputs),
+            wanted=wanted,
+            added=lambda: session.state.directories,
+        )
 
     def _note_jobs(self, live: LiveSession) -> None:
         """A background job began or ended."""

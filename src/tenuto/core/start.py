@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from tenuto.protocol.entry import ApprovalEntry, Mode
+from tenuto.protocol.entry import Mode
 
 if TYPE_CHECKING:
+    from tenuto.guard.rules import Rule
     from tenuto.protocol.compaction import CompactionStrategy
 
 
@@ -42,8 +43,10 @@ class Start(Struct, frozen=True):
     """Whether the run ends when nothing is left to do; then it waits for background jobs first."""
     extra_prompt: str = ""
     limits: Limits = Limits()
-    allowed: tuple[ApprovalEntry, ...] = ()
-    """Rules of scope "run": what needs no approval in this run."""
+    rules: tuple[Rule, ...] = ()
+    """Rules of the command line, or of the Python API."""
+    directories: tuple[str, ...] = ()
+    """More directories that count as workspace: real paths."""
     answer_note: str = ""
     """What the model is told of the form of its last answer."""
     sandboxed: bool = True

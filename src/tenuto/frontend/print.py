@@ -7,6 +7,7 @@ events. Exit codes: `exit_codes.py` (DESIGN section 9; R-081, R-082).
 from __future__ import annotations
 
 import asyncio
+import shlex
 import sys
 import time
 from contextlib import aclosing
@@ -391,6 +392,10 @@ def describe_refusal(event: CallRefusedEvent) -> str:
     return f"refused: {' '.join(filter(None, (event.name, event.summary)))} ({event.reason})"
 
 
+NAMED_RULES = 3
+"""Rules that would allow refused calls and are named on standard error."""
+
+
 def describe_refusals(events: Sequence[CallRefusedEvent], mode: Mode) -> str:
     """Return one line on all of them, with what would allow them."""
     modes = [event.allowed_by for event in events]
@@ -399,12 +404,15 @@ def describe_refusals(events: Sequence[CallRefusedEvent], mode: Mode) -> str:
     count = f"{plural(len(events), 'call')} {'was' if len(events) == 1 else 'were'} refused (mode: {mode})"
     if mode == "plan":
         return f"{count}; --mode edits or auto lets the work begin"
+    rules = list(dict.fromkeys(rule for event in events for rule in event.rules))
+    named = " ".join(f"--allow {shlex.quote(rule)}" for rule in rules[:NAMED_RULES])
     if not any(modes):
-        return f"{count}; no mode allows {'it' if len(events) == 1 else 'them'} without a user"
+        said = f"{count}; no mode allows {'it' if len(events) == 1 else 'them'} without a user"
+        return f"{said}, the rule does: {named}" if named else said
     allowed = sum(one is not None for one in modes)
     whom = ("it" if len(events) == 1 else "them") if allowed == len(events) else f"{allowed} of them"
     verb = "allow" if mildest == "edits" else "allows"  # of two modes, or of one
-    return f"{count}; --mode {ways[mildest]} {verb} {whom}"
+    return f"{count}; --mode {ways[mildest]} {verb} {whom}" + (f", or {named}" if named else "")
 
 
 def describe_outcome(outcome: CommandOutcome) -> str:

@@ -10,17 +10,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from pathlib import Path
+from collections.abc import Sequence
 
-from tenuto.guard.shell.rules import covers
-from tenuto.guard.subject import Allow, ApprovalSubject, Ask, Refuse, Verdict, is_inside, resolve_path
-from tenuto.protocol.entry import ApprovalEntry, Mode
+import msgspec
 
-__all__ = ["Allow", "ApprovalSubject", "Ask", "Refuse", "Verdict", "judge", "refusal_text"]
+from tenuto.guard.kinds import kinds_of
+from tenuto.guard.rules import Rule, covering, seen_from, touching
+from tenuto.guard.subject import Allow, ApprovalSubject, Ask, Refuse, Verdict, is_inside
+from tenuto.protocol.entry import Mode
 
-_KINDRED = (frozenset({"write", "edit", "apply_patch"}), frozenset({"read", "grep", "glob"}))
-"""Tools that one lasting answer serves."""
+_DENY_TEXT = (
+    "The user's own rule denies this {tool} call, in every mode: {rule}. Nothing was run. Do not go round it: do "
+    "without it, or say what you would need it for."
+)
+_ASKS_WITHOUT_SANDBOX = "mode auto asks like edits without a sandbox; --no-sandbox does without one"
 _PLAN_TEXT = (
     "Plan mode is on: nothing may be changed and no command may be run, so this {tool} call was refused. Look around "
     "with read, grep, glob and commands that only read, then end your answer with the finished plan between lines "
@@ -29,97 +32,82 @@ _PLAN_TEXT = (
 )
 
 
-def judge(mode: Mode, subject: ApprovalSubject, approvals: Iterable[ApprovalEntry], workspace: Path) -> Verdict:
-    """Return the verdict. `workspace` is a real path; `approvals` are the user's "always" answers."""
+def judge(mode: Mode, subject: ApprovalSubject, rules: Sequence[Rule], places: Sequence[str]) -> Verdict:
+    """Return the verdict. `places` are real paths, the workspace first; `rules` are the user's, settled there."""
     if subject.kind == "none":
-        return Allow()
-    root = str(workspace)
+        return Allow(reason="needs no approval")
+    denies = touching(rules, "deny", subject)
+    if denies is not None:
+        why = f"your rule denies it: {denies.origin}"
+        return Refuse(reason=_DENY_TEXT.format(tool=subject.tool, rule=denies.origin), why=why, rule=denies.text)
     if mode == "plan" and subject.kind in {"edit", "execute"} and not reads_only(subject):
-        return Refuse(reason=_PLAN_TEXT.format(tool=subject.tool))
-    reason = _reason_to_ask(mode, subject, root)
-    entries = list(approvals)
-    if not reason or _rules_cover(entries, subject) or any(_covers(entry, subject) for entry in entries):
-        return Allow()
-    return Ask(reason=reason, session_pattern=subject.pattern, allowed_by=_allowing_mode(subject, root))
+        return Refuse(reason=_PLAN_TEXT.format(tool=subject.tool), why="plan mode changes nothing")
+    asks = touching(rules, "ask", subject)
+    if asks is not None:
+        return Ask(reason=f"your rule asks: {asks.origin}", rule=asks.text)
+    reason = _reason_to_ask(mode, subject, places)
+    if not reason:
+        return Allow(reason=_reason_to_allow(mode, subject))
+    standing = covering(rules, subject, places[0])
+    if standing:
+        named = ", ".join(rule.origin for rule in standing)
+        return Allow(reason=f"your rule allows it: {named}", rule=", ".join(rule.text for rule in standing))
+    return Ask(reason=reason, kinds=kinds_of(subject, places), allowed_by=_allowing_mode(subject, places))
 
 
-RULED_TOOLS = ("apply_patch", "bash", "edit", "fetch", "glob", "grep", "read", "write")
+def judge_unheld(subject: ApprovalSubject, rules: Sequence[Rule], places: Sequence[str]) -> Verdict:
+    """Return the verdict of mode `auto` where no sandbox holds commands, and the user has not done without one."""
+    verdict = judge("edits", subject, rules, places)
+    if not isinstance(verdict, Ask) or verdict.rule:
+        return verdict
+    return msgspec.structs.replace(verdict, reason=f"{verdict.reason}; {_ASKS_WITHOUT_SANDBOX}", allowed_by=None)
 
 
-class RuleError(Exception):
-    """A rule that cannot be read; the text says what is wrong."""
+def _reason_to_allow(mode: Mode, subject: ApprovalSubject) -> str:
+    if reads_only(subject):
+        return "only reads, inside the working directory"
+    if subject.kind == "read":
+        return "reads inside the working directory"
+    return f"mode: {mode}, in the sandbox" if subject.confined else f"mode: {mode}"
 
 
-def read_rule(text: str, cwd: Path) -> ApprovalEntry:
-    """Return what a rule like `bash(pytest *)`, `edit(src/**)`, `fetch(example.org)` or `bash` allows.
+def _allowing_mode(subject: ApprovalSubject, places: Sequence[str]) -> Mode | None:
+    """Return the mildest mode that would not ask."""
+    if not _reason_to_ask("edits", subject, places):
+        return "edits"
+    return None if _reason_to_ask("auto", subject, places) else "auto"
 
-    Paths are relative to `cwd`; without a pattern the tool may do all that it could be asked for in the workspace.
-    """
+
+def refusal_text(verdict: Ask, subject: ApprovalSubject, root: str) -> str:
+    """Return what the model is told when nobody can be asked: what would allow the call (DESIGN section 8)."""
+    said = f"This {subject.tool} call needs approval and nobody can be asked in this run: {verdict.reason}."
+    return f"{said} {_ways_to_allow(verdict, subject, root)}"
+
+
+def rules_to_allow(verdict: Ask, root: str) -> tuple[str, ...]:
+    """Return the rules that would let a call run that is asked about, as they are written in the workspace `root`."""
+    return tuple(seen_from(rule, root) for rule in verdict.kinds[0].rules) if verdict.kinds else ()
+
+
+def _ways_to_allow(verdict: Ask, subject: ApprovalSubject, root: str) -> str:
+    """Return which mode and which rule would let a call run that nobody can be asked about."""
+    if verdict.rule:
+        return "No mode and no other rule goes before a rule that asks."
+    if verdict.allowed_by is not None:
+        mode = f"Mode {verdict.allowed_by} would allow it (--mode {verdict.allowed_by})"
+    elif subject.kind in {"edit", "execute"}:
+        mode = "No mode allows it without a user; stay inside the workspace"
+    else:
+        mode = "No mode allows it without a user; do without it"
+    if not verdict.kinds:
+        return f"{mode}."
     import shlex
 
-    from tenuto.text.matching import did_you_mean
-
-    tool, bracket, rest = text.strip().partition("(")
-    if tool not in RULED_TOOLS or (bracket and not rest.endswith(")")):
-        hint = did_you_mean(tool, RULED_TOOLS)
-        raise RuleError(f"“{text}”: write it as tool or tool(pattern); the tools are {', '.join(RULED_TOOLS)}{hint}")
-    pattern = rest.removesuffix(")").strip() or "*"
-    if tool == "bash":
-        try:
-            shlex.split(pattern)
-        except ValueError as error:
-            raise RuleError(f"“{text}”: {error}") from None
-    elif tool != "fetch":
-        place, is_tree = pattern.removesuffix("**").removesuffix("/"), pattern.endswith("**")
-        is_tree |= pattern == "*"
-        try:
-            path = resolve_path("." if pattern in {"*", "**"} else place or "/", cwd)
-        except (OSError, ValueError, RuntimeError) as error:
-            raise RuleError(f"“{text}”: {error}") from None
-        pattern = f"{'' if str(path) == '/' else path}/**" if is_tree else str(path)
-    return ApprovalEntry(tool=tool, pattern=pattern, scope="run")
+    rules = " ".join(f"--allow {shlex.quote(rule)}" for rule in rules_to_allow(verdict, root))
+    return f"{mode}, or the rule {rules}."
 
 
-def _allowing_mode(subject: ApprovalSubject, root: str) -> Mode | None:
-    """Return the mildest mode that would not ask."""
-    if not _reason_to_ask("edits", subject, root):
-        return "edits"
-    return None if _reason_to_ask("auto", subject, root) else "auto"
-
-
-def refusal_text(verdict: Ask, subject: ApprovalSubject) -> str:
-    """Return what the model is told when nobody can be asked: what would allow the call (DESIGN section 8)."""
-    if verdict.allowed_by is not None:
-        way = f"Mode {verdict.allowed_by} would allow it (--mode {verdict.allowed_by})."
-    elif subject.kind in {"edit", "execute"}:
-        way = "No mode allows it without a user; stay inside the workspace."
-    else:
-        way = "No mode allows it without a user; do without it."
-    return f"This {subject.tool} call needs approval and nobody can be asked in this run: {verdict.reason}. {way}"
-
-
-def _rules_cover(entries: list[ApprovalEntry], subject: ApprovalSubject) -> bool:
-    """Whether rules of the command line allow a shell line: together they name each command that does not only read."""
-    patterns = [entry.pattern for entry in entries if entry.scope == "run" and entry.tool == subject.tool]
-    return subject.kind == "execute" and bool(patterns) and covers(patterns, subject.commands)
-
-
-def _covers(entry: ApprovalEntry, subject: ApprovalSubject) -> bool:
-    """Whether a lasting answer allows a call."""
-    kindred = any({entry.tool, subject.tool} <= group for group in _KINDRED)
-    if entry.tool != subject.tool and not kindred:
-        return False
-    if entry.scope == "run" and subject.kind == "network":
-        return entry.pattern in {"*", subject.pattern, subject.pattern.partition("://")[2]}
-    if subject.kind not in {"read", "edit"}:
-        return entry.pattern == subject.pattern
-    if entry.pattern.endswith("/**") and not subject.concerns:
-        place = entry.pattern.removesuffix("/**") or "/"
-        return bool(subject.paths) and all(is_inside(path, place) for path in subject.paths)
-    return subject.paths == (entry.pattern,)
-
-
-def _reason_to_ask(mode: Mode, subject: ApprovalSubject, root: str) -> str:
+def _reason_to_ask(mode: Mode, subject: ApprovalSubject, places: Sequence[str]) -> str:
     """Return why a user has to decide, empty when nobody has to."""
     if subject.kind == "execute":
         return _reason_for_command(mode, subject)
@@ -127,7 +115,7 @@ def _reason_to_ask(mode: Mode, subject: ApprovalSubject, root: str) -> str:
         return "; ".join(subject.concerns)
     if subject.kind == "network":
         return "" if mode == "auto" else f"sends a request to {subject.pattern}"
-    outside = [path for path in subject.paths if not is_inside(path, root)]
+    outside = [path for path in subject.paths if not _is_in(path, places)]
     if outside and (subject.kind == "edit" or mode != "auto"):
         verb = "writes" if subject.kind == "edit" else "reads"
         return f"{verb} outside the workspace: {', '.join(outside)}"
@@ -153,6 +141,10 @@ def _reason_where_nothing_holds(subject: ApprovalSubject) -> str:
     if subject.writes:
         return f"writes outside the workspace, or to protected files: {', '.join(subject.writes)}"
     return ""
+
+
+def _is_in(path: str, places: Sequence[str]) -> bool:
+    return any(is_inside(path, place) for place in places)
 
 
 def reads_only(subject: ApprovalSubject) -> bool:

@@ -34,7 +34,7 @@ def examine_line(source: str, place: Place) -> LineFacts:
         reason=reading.reason,
         commands=(*_commands(line, reading), *(SimpleCommand(barrier=other) for other in reading.others)),
         problem=line.problem,
-        writes=outside_writes(source, place.root, place.cwd, place.environ) if reading.reason else (),
+        writes=outside_writes(source, place.roots, place.cwd, place.environ) if reading.reason else (),
     )
 
 

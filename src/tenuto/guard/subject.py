@@ -8,8 +8,8 @@ from typing import Literal
 
 import msgspec
 
-from tenuto.guard.protected import is_protected_path
 from tenuto.protocol.entry import Mode
+from tenuto.protocol.event import ApprovalKind
 from tenuto.protocol.message import DiffView
 
 SubjectKind = Literal["read", "edit", "execute", "network", "none"]
@@ -34,15 +34,15 @@ class SimpleCommand(msgspec.Struct, frozen=True, kw_only=True):
 class ApprovalSubject(msgspec.Struct, frozen=True, kw_only=True):
     """What one call would do, said before it does it.
 
-    `summary` is one line, `detail` the exact text that decides (a whole command, a URL). `paths` are real paths,
-    links resolved. `pattern` is what "always for this session" would allow: an exact command, a URL's origin, a path,
-    or everything below one (`/x/**`). `concerns` are reasons to ask that the tool found; a lasting answer covers them
-    only when it names exactly this call. `fingerprint` names the outcome exactly (the hash of a file's new content):
-    what runs later must lead to the same.
+    `summary` is one line, `detail` the exact text that decides (a whole command, a URL). `paths` are real paths, links
+    resolved; `folder` is what may be read together with them, `pattern` an address's origin. `concerns` are reasons to
+    ask that the tool found; a rule covers them only when it names exactly this call. `fingerprint` names the outcome
+    exactly (the hash of a file's new content): what runs later must lead to the same. `hard_linked`: a file has a name
+    elsewhere, so only its exact path covers it.
 
     Of a shell line: `reads` says that all of it only reads what may be read, `reason` why not. `commands` are its
     simple commands, none where it is not understood (`problem` says why). `writes` are the places outside the
-    workspace, and the protected ones inside, that it plainly writes to.
+    workspace, and the protected ones inside, that it plainly writes to; `paths` is what its words name on disk.
     """
 
     kind: SubjectKind
@@ -51,13 +51,15 @@ class ApprovalSubject(msgspec.Struct, frozen=True, kw_only=True):
     detail: str = ""
     paths: tuple[str, ...] = ()
     diffs: tuple[DiffView, ...] = ()
+    folder: str = ""
     pattern: str = ""
     concerns: tuple[str, ...] = ()
     fingerprint: str = ""
+    hard_linked: bool = False
     confined: bool = False
     """The sandbox holds it: what it must not do it cannot do."""
     leaves_sandbox: str = ""
-    """Why the model wants it to run outside of the sandbox, which a user decides in every mode."""
+    """Why the model wants it to run outside of the sandbox, which only a rule that says `outside` covers."""
     reads: bool = False
     reason: str = ""
     commands: tuple[SimpleCommand, ...] = ()
@@ -65,25 +67,31 @@ class ApprovalSubject(msgspec.Struct, frozen=True, kw_only=True):
     writes: tuple[str, ...] = ()
 
 
-class Allow(msgspec.Struct, frozen=True):
-    """The call may run."""
+class Allow(msgspec.Struct, frozen=True, kw_only=True):
+    """The call may run. `reason` says why, `rule` is the user's rule that allows it, where one does."""
+
+    reason: str = ""
+    rule: str = ""
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
-    """A user has to say yes. `session_pattern` is what "always for this session" would allow (empty: not offered).
+    """A user has to say yes. `kinds` are what may be allowed together with it, none where every such call asks.
 
-    `allowed_by` is the mode that would not ask, empty when every mode does.
+    `allowed_by` is the mode that would not ask, empty when every mode does; `rule` is the user's rule that asks.
     """
 
     reason: str
-    session_pattern: str = ""
+    kinds: tuple[ApprovalKind, ...] = ()
     allowed_by: Mode | None = None
+    rule: str = ""
 
 
 class Refuse(msgspec.Struct, frozen=True, kw_only=True):
-    """The call may not run; `reason` goes to the model."""
+    """The call may not run; `reason` goes to the model, `why` to the user; `rule` is the user's rule that denies it."""
 
     reason: str
+    why: str = ""
+    rule: str = ""
 
 
 Verdict = Allow | Ask | Refuse
@@ -104,11 +112,6 @@ def resolve_path(path: str, cwd: Path) -> Path:
 def is_inside(path: str, root: str) -> bool:
     """Whether the real path `path` is `root` or lies under it. Pure: both must be resolved already."""
     return path == root or path.startswith(root if root.endswith("/") else root + "/")
-
-
-def is_protected(path: str, root: str) -> bool:
-    """Whether writing `path` could make other programs run code, or change the agent's own rules."""
-    return is_inside(path, root) and is_protected_path(path[len(root) :].split("/"))
 
 
 def has_name_outside(path: Path, root: Path) -> bool:

@@ -243,16 +243,30 @@ class LabelEntry(Entry, frozen=True, kw_only=True, tag="label"):
 
 
 class ApprovalEntry(Entry, frozen=True, kw_only=True, tag="approval"):
-    """A lasting answer of the user: calls of `tool` that match `pattern` are allowed for this session.
+    """A lasting answer of the user, or a rule that they gave: calls of `tool` that match `pattern`.
 
-    With `withdrawn` it takes such an answer back. One of scope "project" is in no log: it stands in the user's own
-    file (`config/saved_approvals.py`) and holds for every session in one directory. One of scope "run" is a rule of
-    the command line (`--allow`): a command that ends with `*` stands for every one that begins so.
+    Of the form "rule" the pattern is written as in rules (`guard/rules.py`); earlier versions kept the exact text of a
+    command, a path or folder, or an origin. With `withdrawn` it takes such an answer back. One of scope "project" is in
+    no log: it stands in the user's own file (`config/saved_approvals.py`) and holds for every session in a directory.
     """
 
     tool: str
     pattern: str
-    scope: Literal["session", "project", "run"] = "session"
+    form: Literal["exact", "rule"] = "exact"
+    effect: Literal["allow", "ask", "deny"] = "allow"
+    scope: Literal["session", "project"] = "session"
+    withdrawn: bool = False
+
+    @property
+    def text(self) -> str:
+        """What it says, as rules are written."""
+        return f"{self.tool}({self.pattern})" if self.pattern else self.tool
+
+
+class DirectoryEntry(Entry, frozen=True, kw_only=True, tag="directory"):
+    """A directory (a real path) counts as workspace from now on; with `withdrawn` no longer."""
+
+    path: str
     withdrawn: bool = False
 
 

@@ -223,7 +223,7 @@ class ToolStartedEvent(Event, frozen=True, kw_only=True, tag="tool_started"):
 class CallRefusedEvent(Event, frozen=True, kw_only=True, tag="call_refused"):
     """A call was refused in a run where nobody can be asked; `summary` is as of its start, `reason` says why.
 
-    `allowed_by` is the mildest mode that allows it, `None` where none does without a user.
+    `allowed_by` is the mildest mode that allows it, `None` where none does without a user; `rules` allow it as well.
     """
 
     call_id: str
@@ -231,6 +231,7 @@ class CallRefusedEvent(Event, frozen=True, kw_only=True, tag="call_refused"):
     summary: str
     reason: str
     allowed_by: Mode | None = None
+    rules: tuple[str, ...] = ()
 
 
 class ToolOutputEvent(Event, frozen=True, kw_only=True, tag="tool_output"):
@@ -246,13 +247,28 @@ class ToolResultEvent(Event, frozen=True, kw_only=True, tag="tool_result"):
     message: ToolResultMessage
 
 
+THIS_COMMAND = "this exact command"
+"""What a kind covers that is no kind: one command, word for word."""
+
+
+class ApprovalKind(msgspec.Struct, frozen=True, kw_only=True):
+    """A kind of calls that an answer can allow: the rules that it makes, and what they cover, for people.
+
+    `note` is what has to be known of it, empty for most.
+    """
+
+    rules: tuple[str, ...]
+    covers: str
+    note: str = ""
+
+
 class ApprovalRequestedEvent(Event, frozen=True, kw_only=True, tag="approval_requested"):
     """A call waits for the user. `detail` is the exact command or the text that decides; `diffs` for edits, one a file.
 
-    `reason` says why it asks. `session_pattern` is what "always for this session" would allow (empty: not offered),
-    and "always in this project" as well where `lasting` says so. Of `kind` "plan" it is no call that asks but a plan,
-    which is the `detail`. `asked` counts the calls of the same answer that were asked about before, `behind` those
-    behind it that are to be, as far as that can be said now.
+    `reason` says why it asks. `kinds` are what can be allowed together with it, for the session or in this project,
+    the likeliest first. Of `kind` "plan" it is no call that asks but a plan, which is the `detail`. `asked` counts the
+    calls of the same answer that were asked about before, `behind` those behind it that are to be, as far as that can
+    be said now.
     """
 
     request_id: str
@@ -262,8 +278,7 @@ class ApprovalRequestedEvent(Event, frozen=True, kw_only=True, tag="approval_req
     detail: str
     reason: str = ""
     diffs: tuple[DiffView, ...] = ()
-    session_pattern: str = ""
-    lasting: bool = False
+    kinds: tuple[ApprovalKind, ...] = ()
     kind: Literal["call", "plan"] = "call"
     asked: int = 0
     behind: int = 0

@@ -15,6 +15,7 @@ from tenuto.protocol.entry import (
     BranchEntry,
     BranchSummaryEntry,
     DequeuedEntry,
+    DirectoryEntry,
     Entry,
     ExtensionEntry,
     HeaderEntry,
@@ -360,6 +361,7 @@ KnownEntry = (
     | TitleEntry
     | LabelEntry
     | ApprovalEntry
+    | DirectoryEntry
     | UsageEntry
     | NoticeEntry
 )

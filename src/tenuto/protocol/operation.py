@@ -133,13 +133,15 @@ class ChangeModeOperation(Operation, frozen=True, kw_only=True, tag=OperationTyp
 class AnswerApprovalOperation(Operation, frozen=True, kw_only=True, tag=OperationType.ANSWER_APPROVAL.value):
     """Answer an open approval; `feedback` goes to the model with a denial.
 
-    A plan is approved with the `mode` that the work begins in (`None`: the settings' own), and with the `plan` as the
-    user changed it (empty: as it was).
+    What is allowed for longer is the kind of calls of that number, from 0, that the question names. A plan is approved
+    with the `mode` that the work begins in (`None`: the settings' own), and with the `plan` as the user changed it
+    (empty: as it was).
     """
 
     request_id: str
     decision: Decision
     feedback: str = ""
+    kind: int = 0
     mode: Mode | None = None
     plan: str = ""
 

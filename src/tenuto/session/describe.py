@@ -19,6 +19,7 @@ from tenuto.protocol.entry import (
     BranchEntry,
     BranchSummaryEntry,
     DequeuedEntry,
+    DirectoryEntry,
     ExtensionEntry,
     HeaderEntry,
     LabelEntry,
@@ -161,7 +162,7 @@ def kind_of(entry: HistoryEvent) -> Kind:  # noqa: PLR0912 (one case a type)
             kind = Kind("todo", "Assistant", Place.RECALL)
         case SystemMessage():
             kind = Kind("system prompt", "System prompt")
-        case UnpinEntry() | ModelEntry() | ModeEntry() | ApprovalEntry():
+        case UnpinEntry() | ModelEntry() | ModeEntry() | ApprovalEntry() | DirectoryEntry():
             kind = Kind("choice of the user", "You")
         case UnknownEntry():
             kind = Kind(f"unknown entry {entry.kind}", "Unknown")
@@ -175,7 +176,7 @@ def is_shown(entry: HistoryEvent, place: Place) -> bool:
     return place in kind_of(entry).places
 
 
-def line_of(entry: HistoryEvent) -> str:  # noqa: PLR0912 (one case a type)
+def line_of(entry: HistoryEvent) -> str:  # noqa: PLR0912, PLR0915 (one case a type)
     """Return one line for an entry: who or what, and how it begins. Empty for what only keeps state."""
     entry = as_shown(entry)
     if isinstance(entry, _STATE):
@@ -221,8 +222,9 @@ def line_of(entry: HistoryEvent) -> str:  # noqa: PLR0912 (one case a type)
         case ModeEntry():
             line = f"Approval mode: {entry.mode}"
         case ApprovalEntry():
-            what = "No longer allowed" if entry.withdrawn else "Allowed"
-            line = f"{what} for this session: {entry.tool} {entry.pattern}"
+            line = f"{'Taken back' if entry.withdrawn else 'Rule'} of this session: {entry.effect} {entry.text}"
+        case DirectoryEntry():
+            line = f"{'No longer part' if entry.withdrawn else 'Part'} of the workspace: {entry.path}"
         case UnknownEntry():
             line = f"An entry of a kind that this version does not know: {entry.kind}"
         case _:
@@ -292,7 +294,7 @@ def pieces_of(entry: HistoryEvent, outputs: Path) -> Iterator[Piece]:  # noqa: P
             yield Piece(kind=kind, text=entry.text, is_private=True)
         case SystemMessage() | ViewEditEntry() | UndoEntry() | UnpinEntry() | UnknownEntry():
             return
-        case ModelEntry() | ModeEntry() | ApprovalEntry():  # a choice, and no text
+        case ModelEntry() | ModeEntry() | ApprovalEntry() | DirectoryEntry():  # a choice, and no text
             return
         case _:
             assert_never(entry)

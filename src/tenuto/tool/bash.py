@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tenuto.guard.subject import ApprovalSubject
+import msgspec
+
+from tenuto.guard.subject import ApprovalSubject, SimpleCommand
 from tenuto.protocol.message import ShellView
 from tenuto.protocol.part import TextPart
 from tenuto.session.store import RunningCommand
@@ -23,7 +27,6 @@ if TYPE_CHECKING:
     from tenuto.tool.process.job_table import Job
     from tenuto.tool.run.arguments import BashArguments
 
-OUTSIDE = "(outside the sandbox)"
 _JOB = (
     "{job.id}, process {job.pid}. Its output goes to {job.log}. The jobs tool waits for it, reads on in its output and "
     "stops it; it ends with the session."
@@ -49,28 +52,9 @@ class BashTool(BuiltinTool):
             raise ToolError("The command is empty; nothing was run.")
         if "\0" in arguments.command:
             raise ToolError("The command contains a NUL byte; nothing was run.")
-        from tenuto.guard.examine import examine_line  # brings the parser, which no start needs
-        from tenuto.guard.readers.places import Place
-
-        place = Place(
-            root=str(context.workspace),
-            cwd=os.path.realpath(context.cwd),
-            environ=shell_environment(context.command_environ),
-            is_bash=find_shell().endswith("bash"),
-        )
-        facts = examine_line(arguments.command, place)
-        return ApprovalSubject(
-            kind="execute",
-            tool=self.name,
-            summary=shorten(arguments.command, _SUMMARY_CHARS),
-            detail=arguments.command,
-            pattern=_pattern(arguments, context),
-            reads=facts.reads and not arguments.background,
-            reason=facts.reason,
-            commands=facts.commands,
-            problem=facts.problem,
-            writes=facts.writes,
-            **_sandbox_facts(arguments, context),
+        subject = command_subject(arguments.command, context.cwd, context.places, context.command_environ)
+        return msgspec.structs.replace(
+            subject, reads=subject.reads and not arguments.background, **_sandbox_facts(arguments, context)
         )
 
     async def run(self, arguments: BashArguments, context: ToolContext) -> ToolOutput:
@@ -115,17 +99,45 @@ def _sandbox_facts(arguments: BashArguments, context: ToolContext) -> dict[str, 
     return {"leaves_sandbox": shorten(reason, _SUMMARY_CHARS)} if reason else {"confined": True}
 
 
-def _pattern(arguments: BashArguments, context: ToolContext) -> str:
-    """Return what a lasting answer would cover: one for a command in the sandbox covers none outside of it."""
-    leaves = "leaves_sandbox" in _sandbox_facts(arguments, context)
-    return f"{arguments.command} {OUTSIDE}" if leaves else arguments.command
-
-
 def _hold(arguments: BashArguments, context: ToolContext) -> HeldCommand:
     try:
         return hold_command(context, outside=bool(arguments.outside.strip()))
     except (OSError, ValueError) as error:
         raise ToolError(f"the sandbox could not be made, so nothing was run: {error}") from error
+
+
+def command_subject(command: str, cwd: Path, places: Sequence[str], environ: Mapping[str, str]) -> ApprovalSubject:
+    """Return what a command line amounts to in a directory; `places` are the workspace's, its own one first."""
+    from tenuto.guard.examine import examine_line  # brings the parser, which no start needs
+    from tenuto.guard.readers.places import Place
+
+    place = Place(
+        root=places[0],
+        added=tuple(places[1:]),
+        cwd=os.path.realpath(cwd),
+        environ=shell_environment(environ),
+        is_bash=find_shell().endswith("bash"),
+    )
+    facts = examine_line(command, place)
+    return ApprovalSubject(
+        kind="execute",
+        tool=BashTool.name,
+        summary=shorten(command, _SUMMARY_CHARS),
+        detail=command,
+        paths=_named_paths(facts.commands, cwd),
+        reads=facts.reads,
+        reason=facts.reason,
+        commands=facts.commands,
+        problem=facts.problem,
+        writes=facts.writes,
+    )
+
+
+def _named_paths(commands: Sequence[SimpleCommand], cwd: Path) -> tuple[str, ...]:
+    """Return where the words of commands lead that name something on disk: rules on paths may deny them."""
+    words = dict.fromkeys(word for each in commands for word in each.words[1:] if word)
+    found = (os.path.join(cwd, os.path.expanduser(word)) for word in words)  # noqa: PTH111, PTH118 - many words
+    return tuple(os.path.realpath(path) for path in found if os.path.lexists(path))
 
 
 def _ending(run: ShellRun) -> str:

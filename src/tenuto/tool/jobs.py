@@ -41,7 +41,6 @@ class JobsTool(BuiltinTool):
             tool=self.name,
             summary=summary,
             detail=detail,
-            pattern=detail,
             confined=job.is_confined,
             leaves_sandbox=leaves,
         )

@@ -6,16 +6,19 @@ import asyncio
 import contextlib
 import os
 
+import msgspec
 import pytest
 
 from tenuto.guard.approval import judge
+from tenuto.guard.kinds import kinds_of
+from tenuto.guard.rules import read_rule
 from tenuto.guard.sandbox.machine import find_machine
-from tenuto.guard.subject import Allow, ApprovalSubject, Ask
-from tenuto.protocol.entry import ApprovalEntry
+from tenuto.guard.subject import Allow, ApprovalSubject, Ask, Refuse
 from tenuto.protocol.event import ApprovalRequestedEvent, NoticeEvent, ToolStartedEvent
 from tenuto.protocol.operation import AnswerApprovalOperation, MoveToBackgroundOperation
 from tenuto.protocol.part import text_of
 from tests.core.harness import agent, one_call_each
+from tests.guard.subjects import ROOT, run
 from tests.server import Call
 
 NO_KIND = {"TENUTO_SANDBOX__KIND": "seatbelt", "TENUTO_SANDBOX__ENABLED": "true"}
@@ -73,7 +76,7 @@ async def test_to_leave_the_sandbox_asks_in_every_mode(tmp_path, mode):
         await running.send("go")
         asked = await running.until(ApprovalRequestedEvent)
         assert "outside the sandbox: it writes the list" in asked.reason
-        assert asked.session_pattern != command
+        assert [kind.rules for kind in asked.kinds] == [(f"bash(outside: {command})",)], "no kind, only the exact line"
         assert not (tmp_path / "made").exists()
         await running.runtime.submit(
             AnswerApprovalOperation(session_id=running.session.id, request_id=asked.request_id, decision="once")
@@ -90,24 +93,64 @@ async def test_to_leave_the_sandbox_is_refused_where_nobody_can_be_asked_unless_
         await running.ask("go")
         assert "outside the sandbox" in tool_texts(running)[0]
         assert not (tmp_path / "made").exists()
-    subject = ApprovalSubject(kind="execute", tool="bash", summary="", detail="pytest -q", leaves_sandbox="network")
-    rule = ApprovalEntry(tool="bash", pattern="pytest *", scope="run")
-    assert isinstance(judge("auto", subject, [], tmp_path), Ask)
-    assert isinstance(judge("auto", subject, [rule], tmp_path), Allow)
 
 
-def test_an_answer_for_a_command_inside_covers_none_outside(tmp_path):
-    inside = ApprovalEntry(tool="bash", pattern="make")
-    subject = ApprovalSubject(
-        kind="execute", tool="bash", summary="", detail="make", pattern="make (outside the sandbox)", leaves_sandbox="x"
-    )
-    assert isinstance(judge("edits", subject, [inside], tmp_path), Ask)
+COMMANDS = ("make", "npm publish", "npm publish --tag x", "git status", "outside: make", "make *")
+
+
+@pytest.mark.parametrize("mode", ["ask", "edits", "auto"])
+def test_a_rule_for_commands_covers_none_outside_unless_it_says_so(mode):
+    for command in COMMANDS:
+        held = msgspec.structs.replace(run(command), confined=True)
+        leaving = msgspec.structs.replace(run(command), leaves_sandbox="network")
+        inner = [read_rule(text) for kind in kinds_of(held, [ROOT]) for text in kind.rules]
+        inner += [
+            read_rule(text) for text in ("bash", "bash(make *)", "bash(npm *)", "bash(git *)", "bash(npm publish)")
+        ]
+        assert isinstance(judge(mode, leaving, inner, [ROOT]), Ask), command
+        (kind,) = kinds_of(leaving, [ROOT])
+        assert isinstance(judge(mode, leaving, [read_rule(text) for text in kind.rules], [ROOT]), Allow), command
+        for other in COMMANDS:
+            what = msgspec.structs.replace(run(other), leaves_sandbox="network")
+            verdict = judge(mode, what, [read_rule(text) for text in kind.rules], [ROOT])
+            assert isinstance(verdict, Allow) is (other == command), (command, other)
+
+
+def test_a_rule_for_outside_covers_kinds_and_every_command():
+    leaving = msgspec.structs.replace(run("npm publish --tag x"), leaves_sandbox="network")
+    for text in ("bash(outside: npm publish *)", "bash(outside:npm publish:*)", "bash(outside: *)", "bash(outside:)"):
+        assert isinstance(judge("auto", leaving, [read_rule(text)], [ROOT]), Allow), text
+        assert isinstance(judge("ask", run("npm publish --tag x"), [read_rule(text)], [ROOT]), Allow), text
+    for text in ("bash(outside: npm install *)", "bash(outside: npm publish)"):
+        assert isinstance(judge("auto", leaving, [read_rule(text)], [ROOT]), Ask), text
+
+
+@pytest.mark.parametrize("facts", [{"confined": True}, {"leaves_sandbox": "network"}])
+def test_rules_that_ask_or_deny_count_in_the_sandbox_and_outside_of_it(facts):
+    what = msgspec.structs.replace(run("npm publish"), **facts)
+    for text in ("bash", "bash(npm *)", "bash(npm publish)"):
+        asked = judge("auto", what, [read_rule(text, "ask"), read_rule("bash(outside:)")], [ROOT])
+        assert isinstance(asked, Ask)
+        assert asked.rule == text
+        assert isinstance(judge("auto", what, [read_rule(text, "deny")], [ROOT]), Refuse)
+    leaves = "leaves_sandbox" in facts
+    for text in ("bash(outside:)", "bash(outside: npm *)", "bash(outside: npm publish)"):
+        assert isinstance(judge("auto", what, [read_rule(text, "deny")], [ROOT]), Refuse) is leaves
+
+
+@needs_some
+async def test_rules_that_ask_or_deny_count_in_auto_when_the_sandbox_holds_the_command(tmp_path):
+    script = one_call_each(Call("bash", {"command": "touch made"}))
+    async with agent(tmp_path, script, interactive=False, rules=(read_rule("bash(touch *)", "deny"),)) as running:
+        await running.ask("go")
+        assert "The user's own rule denies" in tool_texts(running)[0]
+        assert not (tmp_path / "work" / "made").exists()
 
 
 def test_a_command_that_reads_only_and_wants_to_leave_asks_as_well(tmp_path):
     subject = ApprovalSubject(kind="execute", tool="bash", summary="", detail="git status", leaves_sandbox="x")
     for mode in ("ask", "edits", "auto"):
-        assert isinstance(judge(mode, subject, [], tmp_path), Ask)
+        assert isinstance(judge(mode, subject, [], [str(tmp_path)]), Ask)
 
 
 async def test_a_project_cannot_switch_it_off(tmp_path):

@@ -37,6 +37,7 @@ from tenuto.tui.runner import LateRuntime
 from tenuto.tui.terminal.terminal import borrow_terminal, leave_on_signals
 from tenuto.tui.themes import ThemeChooser
 from tests.tui.full.fake_runtime import SESSION, FakeRuntime, answer, opened, replay, tool, user
+from tests.tui.kinds import kinds
 
 ANSWER = """I looked at `render/live.py` and found two things.
 
@@ -158,7 +159,7 @@ class DemoRuntime(FakeRuntime):
             ToolStartedEvent(session_id=SESSION, call_id="edit", name="edit", arguments="{}", summary="src/app.py"),
             ApprovalRequestedEvent(
                 session_id=SESSION, request_id=f"r{self.seq}", call_id="edit", tool="edit", summary="src/app.py",
-                detail="", reason="edits ask in this mode", session_pattern="src/**",
+                detail="", reason="edits ask in this mode", kinds=kinds("src/**"),
                 diffs=(DiffView(path="src/app.py", diff=DIFF, added=2, removed=1),),
             ),
         )  # fmt: skip

@@ -34,6 +34,7 @@ from tenuto.tui.state.intents import Tick
 from tenuto.tui.themes import ThemeChooser
 from tests.tui.full.fake_runtime import SESSION, FakeRuntime, answer, opened, queue_of, replay, tool, user
 from tests.tui.full.support import running_app
+from tests.tui.kinds import kinds
 from tests.tui.pictures import scenes
 
 pytestmark = pytest.mark.matrix
@@ -52,7 +53,7 @@ def request(number: int = 1, **more: str) -> ApprovalRequestedEvent:
         summary="rm -r build",
         detail=more.get("detail", "rm -r build && make all"),
         reason="deletes files",
-        session_pattern="rm -r build",
+        kinds=kinds("rm -r build"),
     )
 
 

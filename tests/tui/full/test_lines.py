@@ -30,6 +30,7 @@ from tenuto.tui.state.state import (
     SpinnerLayer,
     UiState,
 )
+from tests.tui.kinds import kinds
 
 WORDS = st.text(st.sampled_from("abc /.-字é😀\x1b\n"), max_size=60)
 
@@ -93,7 +94,7 @@ def test_home_relative_leaves_neighbours_alone() -> None:
 def request(detail: str = "", diff: DiffView | None = None) -> ApprovalRequestedEvent:
     return ApprovalRequestedEvent(
         session_id="s", request_id="r", call_id="c", tool="bash", summary=detail[:30], detail=detail,
-        diffs=(diff,) if diff else (), reason="because", session_pattern="x *",
+        diffs=(diff,) if diff else (), reason="because", kinds=kinds("x *"),
     )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from tests.examples import one_of
 from tests.tui.full.fake_runtime import SESSION
 from tests.tui.full.support import Screen, running_app
 from tests.tui.full.test_app import STARTED, request
+from tests.tui.kinds import kinds
 
 pytestmark = pytest.mark.matrix
 
@@ -131,7 +132,7 @@ async def test_what_will_not_be_asked_again_is_named_whole_before_anybody_says_y
     async with running_app(size=(80, rows)) as screen:
         asked = ApprovalRequestedEvent(
             session_id=SESSION, request_id="r", call_id="c", tool="read", summary="x", detail="x",
-            session_pattern=pattern, lasting=True,
+            kinds=kinds(pattern),
         )  # fmt: skip
         await ask(screen, asked)
         shown = "".join(screen.rows()).replace(" ", "").count("deep/")
@@ -143,7 +144,7 @@ async def test_what_will_not_be_asked_again_is_named_whole_before_anybody_says_y
 async def test_s20_a_number_over_a_draft_goes_into_the_draft() -> None:
     async with running_app() as screen:
         await screen.burst([*"my draft "])
-        await ask(screen, replace(request(), lasting=True))
+        await ask(screen, request())
         screen.clock.now += 3
         await screen.burst(["3"])
         assert given(screen) == []
@@ -159,7 +160,7 @@ BIG = DiffView(
 
 
 def change() -> ApprovalRequestedEvent:
-    return replace(request(), tool="edit", summary="src/big.py", detail="src/big.py", diffs=(BIG,), lasting=True)
+    return replace(request(), tool="edit", summary="src/big.py", detail="src/big.py", diffs=(BIG,))
 
 
 @pytest.mark.parametrize("size", one_of([(40, 15), (100, 30), (200, 60)]))

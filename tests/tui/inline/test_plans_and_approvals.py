@@ -16,6 +16,7 @@ from tests.tui.full.fake_runtime import SESSION
 from tests.tui.full.test_plans_and_approvals import BIG
 from tests.tui.inline.support import Session, running_app
 from tests.tui.inline.test_app import STARTED, ask
+from tests.tui.kinds import kinds
 
 PLAN = "# Quick\n\n1. **measure**\n\n" + "\n".join(f"- step {number}" for number in range(40))
 
@@ -136,9 +137,9 @@ async def test_a_request_says_how_many_follow_it() -> None:
 
 async def test_always_in_this_project_names_what_it_allows() -> None:
     async with running_app() as session:
-        await ask(session, "curl x", session_pattern="https://example.com", lasting=True)
+        await ask(session, "curl x", kinds=kinds("https://example.com"))
         await session.shows(
-            "ask again this session: https://example.com", "ask again in this project: https://example.com"
+            "ask again this session for https://example.com", "ask again in this project for https://example.com"
         )
         session.type("p")
         await session.until(lambda: given(session) == [("project", None, "")])
@@ -148,7 +149,7 @@ async def test_s20_a_number_over_a_draft_goes_into_the_draft() -> None:
     async with running_app() as session:
         session.type("my draft ")
         await session.shows("❯ my draft")
-        await ask(session, session_pattern="x", lasting=True)
+        await ask(session, kinds=kinds("x"))
         await session.pass_time(3)
         session.type("3")
         await session.until(lambda: session.app.editor.text == "my draft 3")
@@ -158,7 +159,7 @@ async def test_s20_a_number_over_a_draft_goes_into_the_draft() -> None:
 @pytest.mark.parametrize("size", [(40, 15), (100, 30), (200, 60)])
 async def test_f6_f7_ctrl_e_takes_the_screen_and_escape_gives_it_back_before_it_denies(size) -> None:
     async with running_app(size=size) as session:
-        await ask(session, diffs=(BIG,), session_pattern="src/**", lasting=True)
+        await ask(session, diffs=(BIG,), kinds=kinds("src/**"))
         session.type("\x05")
         await session.shows("Ctrl+E collapse")
         await session.settle()

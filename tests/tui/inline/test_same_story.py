@@ -41,7 +41,9 @@ def story(request: Request) -> AnyReply:
         case "work" if results == 2:
             return Reply(tool_calls=[Call("bash", {"command": "touch made && echo made it"})])
         case "count" if not results:
-            return Reply(tool_calls=[Call("bash", {"command": "seq 10000 14000"})])
+            return Reply(
+                tool_calls=[Call("bash", {"command": "python3 -c 'print(*range(10000, 14001), sep=chr(10))'"})]
+            )
         case "slow":
             return Reply(SLOW, delay_per_event=0.1)
         case "hang":

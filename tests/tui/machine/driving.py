@@ -19,6 +19,7 @@ from tenuto.tui.state.effects import Effect, ItemAdded, ItemChanged, ItemRemoved
 from tenuto.tui.state.intents import DraftChanged, Intent
 from tenuto.tui.state.item import Item
 from tenuto.tui.state.state import UiState
+from tests.tui.kinds import kinds
 
 SESSION = "s"
 
@@ -116,7 +117,7 @@ def approval(
         summary="git push",
         detail="git push --force",
         reason="writes outside the workspace",
-        session_pattern=pattern,
+        kinds=kinds(pattern),
         asked=asked,
         behind=behind,
     )

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from tenuto.command.outcome import Choice, Choose
 from tenuto.protocol.event import (
@@ -26,11 +27,13 @@ from tenuto.tui.state.intents import (
     MovePicker,
     OpenSearch,
     SearchChanged,
+    SwitchKind,
     Tick,
     ToggleHelp,
 )
 from tenuto.tui.state.item import ToolItem
 from tenuto.tui.state.state import approval_options
+from tests.tui.kinds import kinds
 from tests.tui.machine.driving import SESSION, Driver, approval, started
 
 
@@ -56,8 +59,8 @@ def test_the_state_has_everything_that_the_panel_shows():
     assert request is not None
     assert (request.detail, request.reason) == ("git push --force", "writes outside the workspace")
     options = approval_options(request)
-    assert [option.letter for option in options] == ["y", "a", "n", "f"]
-    assert options[1].pattern == "git *"
+    assert [option.letter for option in options] == ["y", "a", "p", "n", "f"]
+    assert options[1].covers == "git *"
     assert driver.state.contexts == ("approval", "transcript", "global")
     assert [option.letter for option in approval_options(approval(pattern=""))] == ["y", "n", "f"]
 
@@ -118,7 +121,9 @@ def test_keys_under_way_when_it_opens_answer_nothing():
     [
         (AnswerApproval(0), "once"),
         (AnswerApproval(1), "session"),
-        (AnswerApproval(2), "deny"),
+        (AnswerApproval(2), "project"),
+        (AnswerApproval(3), "deny"),
+        (AnswerApprovalWith("p"), "project"),
         (AnswerApprovalWith("y"), "once"),
         (AnswerApprovalWith("a"), "session"),
         (AnswerApprovalWith("n"), "deny"),
@@ -131,6 +136,20 @@ def test_answers(intent, decision):
     assert answers(driver.after(1).feed(intent)) == [("r1", decision, "")]
     assert driver.state.approvals.requests == []
     assert driver.feed(ApprovalResolvedEvent(session_id=SESSION, request_id="r1", decision=decision)) == []
+
+
+def test_another_kind_answers_nothing_and_is_what_an_answer_for_longer_covers():
+    driver = Driver()
+    driver.feed(started(), replace(approval(), kinds=kinds("git push *", "this exact command")))
+    driver.after(GRACE)
+    assert answers(driver.feed(SwitchKind())) == []
+    assert [option.covers for option in driver.state.approvals.options[1:3]] == ["this exact command"] * 2
+    (submit,) = [effect for effect in driver.feed(AnswerApprovalWith("a")) if isinstance(effect, Submit)]
+    assert (submit.operation.decision, submit.operation.kind) == ("session", 1)
+    driver.feed(replace(approval("r2"), kinds=kinds("git push *", "this exact command")))
+    assert driver.state.approvals.kind == 0, "each question begins with its likeliest kind"
+    driver.after(GRACE).feed(SwitchKind(), SwitchKind())
+    assert driver.state.approvals.kind == 0
 
 
 def test_answers_that_are_not_offered_do_nothing():
@@ -146,7 +165,7 @@ def test_the_selection_stops_at_the_ends():
     driver.after(1).feed(MoveApproval(-1))
     assert driver.state.approvals.selected == 0
     driver.feed(*[MoveApproval(1)] * 9)
-    assert driver.state.approvals.selected == 3
+    assert driver.state.approvals.selected == 4
     driver.feed(MoveApproval(-1))
     assert answers(driver.feed(AnswerApproval())) == [("r1", "deny", "")]
 
@@ -158,7 +177,7 @@ def test_a_denial_can_say_why():
     driver.feed(FeedbackChanged("use --force-with-lease "))
     driver.feed(Escape())
     assert driver.state.contexts[0] == "approval"
-    driver.feed(AnswerApproval(3), FeedbackChanged("use --force-with-lease "))
+    driver.feed(AnswerApproval(4), FeedbackChanged("use --force-with-lease "))
     assert answers(driver.feed(AnswerApproval())) == [("r1", "deny", "use --force-with-lease")]
 
 

@@ -154,7 +154,7 @@ def test_over_a_draft_enter_answers_nothing_until_something_is_chosen():
     assert answers(driver.feed(AnswerApproval())) == [("once", None, "", "")]
     driver.feed(approval("r2"))
     driver.after(1).feed(MoveApproval(-1))
-    assert driver.state.approvals.selected == 3
+    assert driver.state.approvals.selected == 4
 
 
 def test_whoever_types_on_has_the_panel_go_away_until_the_next_pause():

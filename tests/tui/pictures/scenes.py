@@ -34,6 +34,7 @@ from tenuto.protocol.message import (
 from tenuto.protocol.part import TextPart, ThinkingPart, ToolCallPart
 from tenuto.protocol.usage import Usage
 from tests.tui.full.fake_runtime import SESSION, answer, opened, user
+from tests.tui.kinds import kinds
 from tests.tui.render.samples import DIFF
 
 OPENED = opened(cwd="/code/shop")
@@ -119,7 +120,7 @@ def asking_for_a_command() -> list[AnyEvent]:
         ApprovalRequestedEvent(
             session_id=SESSION, request_id="r1", call_id="c9", tool="bash", summary="rm -r build",
             detail="rm -r build && make -j2 all 2>&1 | tail -20", reason="rm -r deletes files",
-            session_pattern="rm -r build",
+            kinds=kinds("this exact command"),
         ),
     ]  # fmt: skip
 
@@ -130,7 +131,8 @@ def asking_for_a_change() -> list[AnyEvent]:
         OPENED, user("Mend the area."), STARTED,
         ApprovalRequestedEvent(
             session_id=SESSION, request_id="r1", call_id="c9", tool="edit", summary="shop/area.py",
-            detail="shop/area.py", reason="changes a file (mode: ask)", diffs=(view,), session_pattern="shop/**",
+            detail="shop/area.py", reason="changes a file (mode: ask)", diffs=(view,),
+            kinds=kinds("edits below shop/", "edits below the working directory", "edits of shop/area.py"),
         ),
     ]  # fmt: skip
 

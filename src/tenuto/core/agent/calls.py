@@ -9,13 +9,15 @@ import asyncio
 import contextlib
 from collections.abc import Iterator, Sequence
 
-from tenuto.config.saved_approvals import SavedApproval, SavedApprovalsError
+from tenuto.config.saved_approvals import SavedApprovalsError, saved_in
 from tenuto.core.state.approvals import Answer, Question
 from tenuto.core.state.live import LiveSession
-from tenuto.guard.approval import judge, reads_only, refusal_text
-from tenuto.guard.subject import Allow, ApprovalSubject, Ask, Refuse, Verdict
+from tenuto.guard.approval import reads_only, refusal_text, rules_to_allow
+from tenuto.guard.rules import read_rule
+from tenuto.guard.subject import Allow, ApprovalSubject, Ask, Refuse
 from tenuto.protocol.entry import ApprovalEntry, Mode, TodoEntry
 from tenuto.protocol.event import (
+    ApprovalKind,
     CallRefusedEvent,
     TodoChangedEvent,
     ToolOutputEvent,
@@ -28,9 +30,6 @@ from tenuto.session.view.pairing import interrupted_result
 from tenuto.tool.output import StepBudget, room_for_results
 from tenuto.tool.run.context import SharingTool
 from tenuto.tool.run.runner import PreparedCall, prepare, run_call
-
-ASKS_WITHOUT_SANDBOX = "mode auto asks like edits without a sandbox; --no-sandbox does without one"
-NO_SANDBOX = "There is no sandbox here, so mode auto asks as edits does (--no-sandbox does without one)"
 
 
 class CallRunner:
@@ -136,16 +135,18 @@ class CallRunner:
     async def _refusal(self, prepared: PreparedCall) -> ToolResultMessage | None:
         """Return the result of a call that may not run, `None` when it may. Asks the user where the mode says so."""
         live = self._live
-        verdict = self._judge(prepared)
+        verdict = live.judge(prepared.subject)
         if isinstance(verdict, Allow):
             return None
         if isinstance(verdict, Refuse):
-            self._tell_refused(prepared, "plan mode changes nothing", None)
+            live.task.refused += bool(verdict.rule) and not live.interactive
+            self._tell_refused(prepared, verdict.why)
             return denied_result(prepared.call, verdict.reason)
         if not live.interactive:
             live.task.refused += 1
-            self._tell_refused(prepared, verdict.reason, verdict.allowed_by)
-            return denied_result(prepared.call, refusal_text(verdict, prepared.subject))
+            root = live.tool_context.places[0]
+            self._tell_refused(prepared, verdict.reason, verdict.allowed_by, rules_to_allow(verdict, root))
+            return denied_result(prepared.call, refusal_text(verdict, prepared.subject, root))
         behind = await self._to_be_asked()
         self._asked += 1
         question = Question(
@@ -155,15 +156,16 @@ class CallRunner:
             detail=prepared.subject.detail,
             reason=verdict.reason,
             diffs=prepared.subject.diffs,
-            session_pattern=verdict.session_pattern,
-            lasting=bool(verdict.session_pattern),
+            kinds=verdict.kinds,
             asked=self._asked - 1,
             behind=behind,
         )
         answer = await live.approvals.ask(question, self._submission_id)
         return self._note_answer(answer, verdict, prepared)
 
-    def _tell_refused(self, prepared: PreparedCall, reason: str, allowed_by: Mode | None) -> None:
+    def _tell_refused(
+        self, prepared: PreparedCall, reason: str, allowed_by: Mode | None = None, rules: tuple[str, ...] = ()
+    ) -> None:
         live = self._live
         if live.interactive:  # who looks on sees the result
             return
@@ -176,31 +178,14 @@ class CallRunner:
                 summary=prepared.subject.summary,
                 reason=reason,
                 allowed_by=allowed_by,
+                rules=rules,
             )
         )
 
-    def _judge(self, prepared: PreparedCall) -> Verdict:
-        live = self._live
-        verdict = judge(self._mode, prepared.subject, self._approvals(), live.tool_context.workspace)
-        if isinstance(verdict, Ask) and self._mode != live.mode:
-            return Ask(reason=f"{verdict.reason}; {ASKS_WITHOUT_SANDBOX}", session_pattern=verdict.session_pattern)
-        return verdict
-
-    @property
-    def _mode(self) -> Mode:
-        """The mode that counts: `auto` is `edits` where there is no sandbox and the user has not done without one."""
-        live = self._live
-        sandbox = live.tool_context.sandbox
-        if live.mode != "auto" or sandbox is None or sandbox.replaces_asking:
-            return live.mode
-        live.notify_once("no sandbox", f"{NO_SANDBOX}: {sandbox.machine}", "warning")
-        return "edits"
-
     def _may_look(self, place: ApprovalSubject) -> bool:
         """Say whether the file of a call may be looked at: it may be changed, or a user is going to be asked."""
-        live = self._live
-        verdict = judge(self._mode, place, self._approvals(), live.tool_context.workspace)
-        return isinstance(verdict, Allow) or (isinstance(verdict, Ask) and live.interactive)
+        verdict = self._live.judge(place)
+        return isinstance(verdict, Allow) or (isinstance(verdict, Ask) and self._live.interactive)
 
     async def _to_be_asked(self) -> int:
         """Return how many of the calls that are not due yet will be asked about, as it looks now.
@@ -209,7 +194,7 @@ class CallRunner:
         """
         live = self._live
         looked_at = [await prepare(call, live.tools, live.tool_context, self._may_look) for call in self._later]
-        return sum(isinstance(one, PreparedCall) and isinstance(self._judge(one), Ask) for one in looked_at)
+        return sum(isinstance(one, PreparedCall) and isinstance(live.judge(one.subject), Ask) for one in looked_at)
 
     def _note_answer(self, answer: Answer, verdict: Ask, prepared: PreparedCall) -> ToolResultMessage | None:
         tool = prepared.subject.tool
@@ -217,32 +202,23 @@ class CallRunner:
             said = f" They said: {answer.feedback}" if answer.feedback else ""
             text = f"The user did not allow this {tool} call; it was not run.{said}"
             return denied_result(prepared.call, text, answer.feedback)
-        pattern = verdict.session_pattern
-        if pattern and answer.decision in {"session", "project"}:
-            is_kept = answer.decision == "project" and self._keep(tool, pattern)
-            if not is_kept:
-                self._live.session.append(ApprovalEntry(tool=tool, pattern=pattern))
+        if answer.decision in {"session", "project"} and 0 <= answer.kind < len(verdict.kinds):
+            kind = verdict.kinds[answer.kind]
+            if answer.decision == "session" or not self._keep(kind):
+                for entry in _entries(kind):
+                    self._live.session.append(entry)
         return None
 
-    def _approvals(self) -> Iterator[ApprovalEntry]:
-        """Yield what the user has allowed beforehand: in this session, then permanently in this directory."""
-        live = self._live
-        yield from live.allowed
-        yield from live.session.state.approvals
-        yield from live.saved_approvals.of(live.tool_context.workspace)
-        if live.saved_approvals.problem:
-            live.notify_once("saved approvals", live.saved_approvals.problem, "warning")
-
-    def _keep(self, tool: str, pattern: str) -> bool:
+    def _keep(self, kind: ApprovalKind) -> bool:
         """Write down what is allowed permanently; `False` when it cannot be written, and holds for the session only."""
-        live = self._live
-        directory = str(live.tool_context.workspace)
+        live, directory = self._live, self._live.tool_context.workspace
         try:
-            live.saved_approvals.add(SavedApproval(tool=tool, pattern=pattern, directory=directory))
+            for entry in _entries(kind):
+                live.saved_approvals.add(saved_in(directory, entry))
         except SavedApprovalsError as error:
             live.notify(f"Allowed for this session only: {error}", "warning")
             return False
-        live.notify(f"Allowed permanently in {directory}: {tool} {pattern}. /approvals revokes it.")
+        live.notify(f"Allowed permanently in {directory}: {', '.join(kind.rules)}. /approvals revokes it.")
         return True
 
     def _publish_start(self, call: ToolCallPart, summary: str) -> None:
@@ -275,6 +251,12 @@ class CallRunner:
             if isinstance(view, TodoView):
                 live.session.append(TodoEntry(items=view.items))
                 live.bus.publish(TodoChangedEvent(session_id=live.id, items=view.items))
+
+
+def _entries(kind: ApprovalKind) -> Iterator[ApprovalEntry]:
+    for text in kind.rules:
+        rule = read_rule(text)
+        yield ApprovalEntry(tool=rule.tool, pattern=rule.pattern, form="rule")
 
 
 async def _cancel_all(tasks: Sequence[asyncio.Task[ToolResultMessage]]) -> None:

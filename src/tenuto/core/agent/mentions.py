@@ -14,8 +14,7 @@ from pathlib import Path
 import msgspec
 
 from tenuto.core.state.live import LiveSession, SessionServices
-from tenuto.guard.approval import judge
-from tenuto.guard.subject import Allow
+from tenuto.guard.subject import Allow, Ask, Refuse
 from tenuto.guard.terminal import sanitize_line
 from tenuto.protocol.message import DeveloperMessage, FileUse, ToolResultMessage
 from tenuto.protocol.part import ImagePart, ToolCallPart, text_of
@@ -122,9 +121,13 @@ async def _read(services: SessionServices, mention: Mention, number: int) -> Too
     prepared = await prepare(call, services.tools, services.tool_context)
     if isinstance(prepared, ToolResultMessage):
         return text_of(prepared.parts)
-    verdict = judge(services.mode, prepared.subject, services.session.state.approvals, services.tool_context.workspace)
-    if not isinstance(verdict, Allow):
-        return "outside the working directory: the model asks before it reads it"
+    match services.judge(prepared.subject):
+        case Allow():
+            pass
+        case Ask(reason=reason):
+            return f"{reason}: the model asks before it reads it"
+        case Refuse(why=why):
+            return why
     result = await run_call(prepared, services.tool_context, emit=lambda _text: None)
     return text_of(result.parts) if result.is_error else result
 

@@ -10,22 +10,26 @@ from msgspec import Struct
 
 from tenuto.core.bus import EventBus
 from tenuto.protocol.entry import Mode
-from tenuto.protocol.event import ApprovalRequestedEvent, ApprovalResolvedEvent
+from tenuto.protocol.event import ApprovalKind, ApprovalRequestedEvent, ApprovalResolvedEvent
 from tenuto.protocol.message import DiffView
 from tenuto.protocol.operation import AnswerApprovalOperation, Decision
 
 
 class Answer(Struct, frozen=True):
-    """What the user said; `feedback` goes to the model with a denial, `mode` and `plan` with an approved plan."""
+    """What the user said; `feedback` goes to the model with a denial, `mode` and `plan` with an approved plan.
+
+    `kind` is which of the question's kinds is allowed for longer.
+    """
 
     decision: Decision
     feedback: str = ""
     mode: Mode | None = None
     plan: str = ""
+    kind: int = 0
 
 
 class Question(Struct, frozen=True):
-    """What the user is asked: the exact command, the diffs or the plan, why it asks, and what "always" would allow.
+    """What the user is asked: the exact command, the diffs or the plan, why it asks, and what kinds may be allowed.
 
     `asked` and `behind` count the questions before it and behind it that calls of the same answer ask.
     """
@@ -36,8 +40,7 @@ class Question(Struct, frozen=True):
     detail: str
     reason: str
     diffs: tuple[DiffView, ...] = ()
-    session_pattern: str = ""
-    lasting: bool = False
+    kinds: tuple[ApprovalKind, ...] = ()
     kind: Literal["call", "plan"] = "call"
     asked: int = 0
     behind: int = 0
@@ -74,8 +77,7 @@ class OpenApprovals:
                     detail=question.detail,
                     reason=question.reason,
                     diffs=question.diffs,
-                    session_pattern=question.session_pattern,
-                    lasting=question.lasting,
+                    kinds=question.kinds,
                     kind=question.kind,
                     asked=question.asked,
                     behind=question.behind,
@@ -99,5 +101,7 @@ class OpenApprovals:
         future = self._open.get(operation.request_id)
         if future is None or future.done():
             return False
-        future.set_result(Answer(operation.decision, operation.feedback, operation.mode, operation.plan))
+        future.set_result(
+            Answer(operation.decision, operation.feedback, operation.mode, operation.plan, operation.kind)
+        )
         return True

@@ -24,8 +24,11 @@ from tenuto.core.state.compaction_state import CompactionState
 from tenuto.core.state.extensions import Extensions
 from tenuto.core.state.pin_notes import PinNotes
 from tenuto.core.state.reminders import MODE_TEXTS, ChangedFiles, alone_text
+from tenuto.guard.approval import judge, judge_unheld
+from tenuto.guard.rules import Rule, standing_rules
+from tenuto.guard.subject import ApprovalSubject, Verdict
 from tenuto.model.registry import ModelRegistry
-from tenuto.protocol.entry import ApprovalEntry, Level, Mode
+from tenuto.protocol.entry import Level, Mode
 from tenuto.protocol.event import (
     ContextUsageEvent,
     NoticeEvent,
@@ -157,6 +160,7 @@ READ_ONLY = "Open elsewhere: nothing is written here, so nothing can be sent. /f
 """What is said of a session that is only read, when it is opened and whenever something is to be sent (R-066)."""
 
 UNSAVED = "unsaved"
+NO_SANDBOX = "There is no sandbox here, so mode auto asks as edits does (--no-sandbox does without one)"
 COMPACT_TOOL = "compact"
 """The tool with which the agent asks for a compaction; a setting leaves it out."""
 WITHOUT_COMPACT = frozenset({COMPACT_TOOL})
@@ -191,8 +195,8 @@ class SessionServices(Struct, frozen=True, eq=False, kw_only=True):
     """Whether the run ends when nothing is left to do; then it waits for background jobs first."""
     extra_prompt: str = ""
     limits: Limits = Limits()
-    allowed: tuple[ApprovalEntry, ...] = ()
-    """Rules of scope "run": what needs no approval in this run."""
+    given: list[Rule] = field(default_factory=list[Rule])
+    """The rules of the user's settings and of the command line; `/approvals` changes those of the settings."""
     answer_note: str = ""
     """What the model is told of the form of its last answer."""
     meter: Meter = field(default_factory=Meter)
@@ -221,7 +225,22 @@ class SessionServices(Struct, frozen=True, eq=False, kw_only=True):
         """What the model is told of the mode."""
         if self.interactive:
             return MODE_TEXTS[self.mode]
-        return alone_text(self.mode, self.allowed, self.answer_note)
+        return alone_text(self.mode, self.given, self.answer_note)
+
+    def rules(self) -> list[Rule]:
+        """Return every rule that holds: of the settings, the command line, this session, and this directory."""
+        saved = self.saved_approvals.of(self.tool_context.workspace)
+        if self.saved_approvals.problem:
+            self.notify_once("saved approvals", self.saved_approvals.problem, "warning")
+        return standing_rules(self.given, (*self.session.state.approvals, *saved), self.tool_context.workspace)
+
+    def judge(self, subject: ApprovalSubject) -> Verdict:
+        """Judge what a call would do, by mode and rules; without a sandbox `auto` judges as `edits`, and says so."""
+        sandbox, places = self.tool_context.sandbox, self.tool_context.places
+        if self.mode != "auto" or sandbox is None or sandbox.replaces_asking:
+            return judge(self.mode, subject, self.rules(), places)
+        self.notify_once("no sandbox", f"{NO_SANDBOX}: {sandbox.machine}", "warning")
+        return judge_unheld(subject, self.rules(), places)
 
     def attempt(self, step: Callable[[], T]) -> T | None:
         """Do one step of an end that has to come: a failure becomes a notice, and the end goes on."""

@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tenuto.config.project import MAX_BYTES, RefusedFileError, read_branch, read_regular
-from tenuto.protocol.entry import PLACE_KIND, ApprovalEntry, Mode, ViewEditEntry
+from tenuto.protocol.entry import PLACE_KIND, Mode, ViewEditEntry
 from tenuto.protocol.message import CompactionEntry, DeveloperMessage, FileUse, HistoryEvent, Message
 from tenuto.session.plans import CLOSE_TAG, OPEN_TAG
 from tenuto.session.view.tree import newest_of_kind
 
 if TYPE_CHECKING:
+    from tenuto.guard.rules import Rule
     from tenuto.tool.process.job_table import Job
 
 IN_A_BLOCK = f"(changes, where, order, checks), without a call, between a line {OPEN_TAG} and a line {CLOSE_TAG}."
@@ -53,10 +54,17 @@ ALONE = (
 )
 
 
-def alone_text(mode: Mode, allowed: Sequence[ApprovalEntry], answer_note: str) -> str:
-    """Return what the model is told of its mode in a run without a user; `allowed` is what needs no approval."""
-    rules = ", ".join(f"{rule.tool} {rule.pattern}" for rule in allowed)
-    parts = [ALONE_TEXTS[mode], f"Allowed all the same: {rules}." if rules else "", ALONE, answer_note]
+def alone_text(mode: Mode, given: Sequence[Rule], answer_note: str) -> str:
+    """Return what the model is told of its mode in a run without a user; `given` are the rules."""
+    allowed = ", ".join(rule.text for rule in given if rule.effect == "allow")
+    denied = ", ".join(rule.text for rule in given if rule.effect != "allow")
+    parts = [
+        ALONE_TEXTS[mode],
+        f"Allowed all the same: {allowed}." if allowed else "",
+        f"Refused in any case: {denied}." if denied else "",
+        ALONE,
+        answer_note,
+    ]
     return " ".join(part for part in parts if part)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from tenuto.guard.protected import below, secret_names
 from tenuto.guard.subject import has_name_outside, is_inside
 
 MAX_MATCHES = 2_000
@@ -24,7 +25,7 @@ class Asks(Exception):  # noqa: N818 - it is no error: the command is simply not
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Where a line would run. `root` is the workspace and `cwd` a directory, both real paths.
+    """Where a line would run. `root` is the workspace, `cwd` a directory, `added` more of the workspace: real paths.
 
     `is_bash` says that the shell which gets the line is bash.
     """
@@ -33,13 +34,23 @@ class Place(msgspec.Struct, frozen=True):
     cwd: str
     environ: Mapping[str, str]
     is_bash: bool = True
+    added: tuple[str, ...] = ()
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """All directories that count as workspace."""
+        return (self.root, *self.added)
+
+    def root_of(self, path: str) -> str:
+        """Return the directory of the workspace that a real path lies in, empty for one outside."""
+        return next((root for root in self.roots if is_inside(path, root)), "")
 
 
 def check_shell(place: Place) -> None:
     """Raises `Asks` where the shell would run a file of the workspace before the line."""
     for name in _RUNS_BEFORE:
         file = place.environ.get(name, "")
-        if file and (not os.path.isabs(file) or is_inside(os.path.realpath(file), place.root)):  # noqa: PTH117
+        if file and (not os.path.isabs(file) or place.root_of(os.path.realpath(file))):  # noqa: PTH117
             raise Asks(f"would be run after {file}, which {name} names")
 
 
@@ -51,8 +62,11 @@ def check_path(text: str, cwd: str, place: Place) -> str:
     path = os.path.realpath(named)
     if path != os.path.normpath(named):
         _check_links(named)
-    if not is_inside(path, place.root):
+    root = place.root_of(path)
+    if not root:
         raise Asks(f"reads outside the workspace: {path}")
+    if secret_names(below(path, root)):
+        raise Asks(f"reads {path}, which holds keys")
     try:
         facts = os.stat(path)  # noqa: PTH116
     except FileNotFoundError:
@@ -86,7 +100,7 @@ def check_kind(path: str, facts: os.stat_result, place: Place) -> None:
         return
     if not stat.S_ISREG(facts.st_mode):
         raise Asks(f"reads {path}, which is no file")
-    if facts.st_nlink > 1 and has_name_outside(Path(path), Path(place.root)):
+    if facts.st_nlink > 1 and has_name_outside(Path(path), Path(place.root_of(path) or place.root)):
         raise Asks(f"reads {path}, which has another name outside the workspace")
 
 
@@ -122,7 +136,7 @@ def enter_directory(text: str, cwd: str, place: Place) -> str:
     if place.environ.get("CDPATH"):
         raise Asks("changes to a directory that CDPATH may name")
     path = os.path.realpath(os.path.normpath(os.path.join(cwd, text)))  # noqa: PTH118 - `cd` takes `..` by the name
-    if not is_inside(path, place.root):
+    if not place.root_of(path):
         raise Asks(f"works outside the workspace: {path}")
     # Behind a link `..` has two readings: the shell's and the system's
     if os.path.normpath(os.path.join(cwd, text)) != path or os.path.realpath(os.path.join(cwd, text)) != path:  # noqa: PTH118
@@ -139,7 +153,7 @@ def find_program(name: str, place: Place) -> None:
             raise Asks(f"would look for {name} in a relative entry of PATH")
         file = f"{folder}/{name}"
         if os.access(file, os.X_OK) and not os.path.isdir(file):  # noqa: PTH112
-            if is_inside(os.path.realpath(file), place.root) or is_inside(os.path.realpath(folder), place.root):
+            if place.root_of(os.path.realpath(file)) or place.root_of(os.path.realpath(folder)):
                 raise Asks(f"would run {file}, a program of the workspace")
             return
 

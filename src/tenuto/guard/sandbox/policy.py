@@ -9,13 +9,13 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from tenuto.guard.protected import GIT_PROTECTED, protected_entries
+from tenuto.guard.protected import GIT_PROTECTED, SECRET_FOLDERS, protected_entries
 from tenuto.guard.subject import is_inside
 
 SECRET_PLACES = (
-    *(".ssh", ".aws", ".azure", ".gnupg", ".netrc", "_netrc", ".kube", ".docker/config.json", ".npmrc", ".pypirc"),
-    *(".git-credentials", ".config/git/credentials", ".config/gcloud", ".config/gh", ".config/glab-cli", ".config/hub"),
-    *(".config/op", ".config/rclone", ".config/containers/auth.json", ".password-store", ".vault-token"),
+    *SECRET_FOLDERS,
+    *(".netrc", "_netrc", ".npmrc", ".pypirc", ".git-credentials", ".config/git/credentials", ".config/glab-cli"),
+    *(".config/hub", ".config/op", ".config/rclone", ".config/containers/auth.json", ".vault-token"),
     *(".local/share/keyrings", ".cargo/credentials", ".cargo/credentials.toml", ".gem/credentials"),
     *(".terraform.d/credentials.tfrc.json", ".terraformrc", ".huggingface/token", ".cache/huggingface/token"),
     *(".codex/auth.json", ".claude/.credentials.json", ".claude.json", ".mozilla"),
@@ -85,8 +85,10 @@ def make_policy(places: Places, cwd: str, environ: Mapping[str, str], *, strict:
     home = os.path.realpath(environ.get("HOME") or pwd_home())
     roots: Sequence[str] = () if strict else _unique((places.workspace, *places.added, *_real(places.writable, home)))
     git: list[str] = [] if strict else git_directories(places.workspace)
-    protected = _unique([path for root in roots for path in _protected_below(root)] + _protected_in_git(git))
     readable = _real(places.readable, home)
+    hidden = tuple(one for one in _hidden(places, home) if one not in readable)
+    found = [path for root in roots for path in _protected_below(root)] + _protected_in_git(git)
+    protected = _unique(path for path in found if path not in hidden)  # a workspace may be the home
     shown = _unique((places.outputs, *readable))
     return Policy(
         cwd=cwd,
@@ -95,7 +97,7 @@ def make_policy(places: Places, cwd: str, environ: Mapping[str, str], *, strict:
         writable=_unique((*roots, *git)),
         protected=protected,
         between=_unique(_between(protected, (*roots, *git))),
-        hidden=tuple(one for one in _hidden(places, home) if one not in readable),
+        hidden=hidden,
         shown=tuple(one for one in shown if os.path.exists(one)),
         sockets=tuple(_open_sockets(places)),
         network=places.network and not strict,

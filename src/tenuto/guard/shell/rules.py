@@ -108,6 +108,12 @@ def _covers(rule: list[str], command: SimpleCommand) -> bool:
     return list(command.words[: len(literal)]) == literal
 
 
+def runs_others(program: str) -> bool:
+    """Whether a program may run another one that stands among its arguments."""
+    named = {name for name, _ in _RUN_BY_SUBCOMMAND}
+    return program in _RUN_OTHERS or program in _RUN_WHAT_THEY_NAME or program in named or program in {"find", "fd"}
+
+
 def writes_elsewhere(redirection: Redirection) -> bool:
     """Whether a redirection writes to more than the line's own output and `/dev/null`."""
     if redirection.kind not in _WRITING:

@@ -7,11 +7,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product, zip_longest
 
+from tenuto.guard.protected import below, protected_names
 from tenuto.guard.shell.parse import nodes_in, read_line, redirections_of
 from tenuto.guard.shell.rules import writes_elsewhere
 from tenuto.guard.shell.syntax import For, Simple, Text, Variable, Word
 from tenuto.guard.shell.syntax import Sequence as Commands
-from tenuto.guard.subject import is_inside, is_protected
+from tenuto.guard.subject import is_inside
 
 _SCRATCH = ("/tmp", "/var/tmp", "/private/tmp")
 _SCRATCH_DEVICES = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr"})
@@ -55,21 +56,21 @@ _NAMED_PLACES: dict[str, re.Pattern[str]] = {
 """Options whose value is a place that is written to."""
 
 
-def outside_writes(source: str, root: str, cwd: str, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the places outside `root`, and the protected ones inside, that a line plainly writes to, as written.
+def outside_writes(source: str, roots: Sequence[str], cwd: str, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the places outside the workspace, and the protected ones, that a line plainly writes to, as written.
 
     Links are followed. What cannot be told, but is written to, counts as outside. A line that is not understood has
     none: ask for it by its `problem`.
     """
     line = read_line(source)
-    finder = _Finder(root, environ, source, {cwd})
+    finder = _Finder(roots, environ, source, {cwd})
     finder.look(line.body)
     return tuple(dict.fromkeys(finder.found))
 
 
 class _Finder:
-    def __init__(self, root: str, environ: Mapping[str, str], source: str, places: set[str | None]) -> None:
-        self.root = root
+    def __init__(self, roots: Sequence[str], environ: Mapping[str, str], source: str, places: set[str | None]) -> None:
+        self.roots = roots
         self.environ = environ
         self.source = source
         self.places = places
@@ -122,7 +123,7 @@ class _Finder:
                 inner = read_line(text)
                 if inner.problem:
                     self.found.append(text)
-                finder = _Finder(self.root, self.environ, text, set(self.places))
+                finder = _Finder(self.roots, self.environ, text, set(self.places))
                 finder.values = dict(self.values)
                 finder.look(inner.body)
                 self.found += finder.found
@@ -191,7 +192,8 @@ class _Finder:
                 return True
             path = os.path.realpath(os.path.join(place or "/", text))  # noqa: PTH118
             is_scratch = any(is_inside(path, scratch) for scratch in _SCRATCH)
-            if not (is_inside(path, self.root) or is_scratch) or is_protected(path, self.root):
+            root = next((root for root in self.roots if is_inside(path, root)), "")
+            if not (root or is_scratch) or protected_names(below(path, root or "/")):
                 return True
         return False
 

@@ -15,6 +15,7 @@ from tenuto.protocol.entry import (
     ApprovalEntry,
     BranchSummaryEntry,
     DequeuedEntry,
+    DirectoryEntry,
     HeaderEntry,
     LabelEntry,
     Mode,
@@ -54,9 +55,9 @@ class SessionState(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     `cwd` is empty until the session moved, `folder` what the file system calls its directory, `branch` the git branch
     that the model was told of last. `model` is empty and `mode` is `None` until an entry sets them. `plan` is the
-    approved plan that the work follows, empty when there is none or its todo list is done. `usage` is the sum over all
-    calls, `compactions` counts the undone ones too. `first_text` and `last_text` are the beginnings of the first and
-    last user message. Times are seconds since the epoch.
+    approved plan that the work follows, empty when there is none or its todo list is done. `directories` count as
+    workspace too. `usage` is the sum over all calls, `compactions` counts the undone ones too. `first_text` and
+    `last_text` are the beginnings of the first and last user message. Times are seconds since the epoch.
     """
 
     cwd: str = ""
@@ -71,6 +72,7 @@ class SessionState(msgspec.Struct, kw_only=True, omit_defaults=True):
     pins: tuple[PinEntry, ...] = ()
     queue: tuple[QueuedEntry, ...] = ()
     approvals: tuple[ApprovalEntry, ...] = ()
+    directories: tuple[str, ...] = ()
     files: dict[str, FileUse] = {}
     labels: dict[int, str] = {}
     usage: Usage = Usage()
@@ -150,8 +152,14 @@ def _title(state: SessionState, entry: TitleEntry) -> None:
 
 
 def _approval(state: SessionState, entry: ApprovalEntry) -> None:
-    others = tuple(known for known in state.approvals if (known.tool, known.pattern) != (entry.tool, entry.pattern))
+    same = (entry.tool, entry.pattern, entry.form, entry.effect)
+    others = tuple(known for known in state.approvals if (known.tool, known.pattern, known.form, known.effect) != same)
     state.approvals = others if entry.withdrawn else (*others, entry)
+
+
+def _directory(state: SessionState, entry: DirectoryEntry) -> None:
+    others = tuple(known for known in state.directories if known != entry.path)
+    state.directories = others if entry.withdrawn else (*others, entry.path)
 
 
 def _label(state: SessionState, entry: LabelEntry) -> None:
@@ -235,6 +243,7 @@ _SESSION_FOLDS: dict[type[msgspec.Struct], Callable[[SessionState, Any], None]] 
     ModeEntry: _mode,
     TitleEntry: _title,
     ApprovalEntry: _approval,
+    DirectoryEntry: _directory,
     LabelEntry: _label,
     QueuedEntry: _queued,
     DequeuedEntry: _dequeued,

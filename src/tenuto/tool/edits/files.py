@@ -13,8 +13,9 @@ from typing import Literal
 
 import msgspec
 
+from tenuto.guard.protected import below, protected_names, secret_names
 from tenuto.guard.secrets import new_masks
-from tenuto.guard.subject import ApprovalSubject, SubjectKind, has_name_outside, is_inside, is_protected, resolve_path
+from tenuto.guard.subject import ApprovalSubject, SubjectKind, has_name_outside, is_inside, resolve_path
 from tenuto.protocol.message import DiffView, FileUse
 from tenuto.tool.documents.pdf import is_pdf
 from tenuto.tool.edits.diff import diff_view
@@ -23,8 +24,6 @@ from tenuto.tool.run.context import ToolContext, ToolError, digest_of
 
 MAX_EDIT_BYTES = 32_000_000
 _SHOWN_CHANGE_CHARS = 8_000
-_WIDE_PARTS = 3
-"""A lasting answer may cover a directory only below this depth: never all of `/`, `/etc` or a home directory."""
 
 
 class FoundFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,16 +127,14 @@ def check_place(path: Path, context: ToolContext) -> None:
 
 def place_subject(tool: str, paths: Sequence[Path], context: ToolContext) -> ApprovalSubject:
     """Return what changing files amounts to, with every reason to ask that their paths alone give (R-087)."""
-    workspace = str(context.workspace)
     concerns: list[str] = []
+    hard_linked = False
     for path in paths:
-        if is_protected(str(path), workspace):
-            concerns.append(f"{show_path(path, context)} can make other programs run code")
-        if is_inside(str(path), workspace) and has_name_outside(path, context.workspace):
-            concerns.append(
-                f"{show_path(path, context)} is a hard link: the same file has a name outside the workspace"
-            )
-    own = str(paths[0]) if len(paths) == 1 else ""  # no pattern names several files and nothing else
+        shown, place = show_path(path, context), context.place_of(str(path))
+        concerns += [f"{shown} {each.reason}" for each in protected_names(below(str(path), place or "/"))[:1]]
+        if place and has_name_outside(path, Path(place)):
+            hard_linked = True
+            concerns.append(f"{shown} is a hard link: the same file has a name outside the workspace")
     names = [show_path(path, context) for path in paths]
     return ApprovalSubject(
         kind="edit",
@@ -145,8 +142,8 @@ def place_subject(tool: str, paths: Sequence[Path], context: ToolContext) -> App
         summary=names[0] if len(names) == 1 else f"{len(names)} files: {', '.join(names)}",
         detail="\n".join(map(str, paths)),
         paths=tuple(map(str, paths)),
-        pattern=own if concerns or not all(is_inside(str(path), workspace) for path in paths) else f"{workspace}/**",
         concerns=tuple(concerns),
+        hard_linked=hard_linked,
     )
 
 
@@ -180,7 +177,7 @@ def change_subject(
     try:
         changes, diffs = plan()
     except ToolError as error:
-        if all(is_inside(path, str(context.workspace)) for path in place.paths):
+        if all(context.place_of(path) for path in place.paths):
             raise
         return msgspec.structs.replace(place, detail=f"{place.detail}\n{error}")
     return msgspec.structs.replace(place, diffs=tuple(diffs), fingerprint=outcome_of(changes))
@@ -190,15 +187,20 @@ def read_subject(tool: str, path: Path, summary: str, context: ToolContext) -> A
     """Return what reading `path` amounts to; the session's own stored outputs need nobody's leave."""
     own = any(is_inside(str(path), os.path.realpath(place)) for place in (context.outputs, context.session.store.blobs))
     kind: SubjectKind = "none" if own else "read"
-    place = path if path.is_dir() else path.parent
-    wide = len(place.parts) > _WIDE_PARTS
+    shown, place = show_path(path, context), context.place_of(str(path))
+    concerns = [f"{shown} {each.reason}" for each in secret_names(below(str(path), place or "/"))[:1]]
+    hard_linked = bool(place) and has_name_outside(path, Path(place))
+    if hard_linked:
+        concerns.append(f"{shown} is a hard link: the same file has a name outside the workspace")
     return ApprovalSubject(
         kind=kind,
         tool=tool,
         summary=summary,
         detail=str(path),
         paths=(str(path),),
-        pattern=f"{place}/**" if wide else str(path),
+        folder=str(path if path.is_dir() else path.parent),
+        concerns=tuple(concerns),
+        hard_linked=hard_linked,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,9 +21,18 @@ if TYPE_CHECKING:
 
 
 def make_sandbox(
-    wishes: SandboxSettings, cwd: Path, home: Path, outputs: Path | None = None, *, wanted: bool
+    wishes: SandboxSettings,
+    cwd: Path,
+    home: Path,
+    outputs: Path | None = None,
+    *,
+    wanted: bool,
+    added: Callable[[], tuple[str, ...]] = tuple,
 ) -> Sandbox:
-    """Return the sandbox; `outputs` is where full results lie, which the model may read. Tries nothing yet."""
+    """Return the sandbox. Tries nothing yet.
+
+    `outputs` is where full results lie, which the model may read; `added` returns more directories to work in.
+    """
     workspace, own_home = os.path.realpath(cwd), os.path.realpath(home)
 
     def places(private: str) -> Places:
@@ -31,6 +41,7 @@ def make_sandbox(
             private=private,
             own_home=own_home,
             outputs=os.path.realpath(outputs) if outputs is not None else "",
+            added=added(),
             writable=wishes.writable,
             hidden=wishes.hidden,
             readable=wishes.readable,

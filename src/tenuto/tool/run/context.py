@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from tenuto.config.settings import ToolSettings
 from tenuto.guard.secrets import command_environment
-from tenuto.guard.subject import ApprovalSubject
+from tenuto.guard.subject import ApprovalSubject, is_inside
 from tenuto.protocol.message import FileUse, HistoryEvent, Message
 from tenuto.protocol.part import ImagePart
 from tenuto.tool.image import ImageFacts
@@ -86,6 +86,11 @@ class FileState(Protocol):
     @property
     def files(self) -> Mapping[str, FileUse]:
         """The newest use of each file."""
+        ...
+
+    @property
+    def directories(self) -> tuple[str, ...]:
+        """What counts as workspace besides the session's own directory: real paths."""
         ...
 
 
@@ -190,6 +195,15 @@ class ToolContext:
     def cwd(self) -> Path:
         """Where relative paths begin and commands start."""
         return self.session.cwd
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """What counts as workspace: real paths, the session's own directory first."""
+        return (str(self.workspace), *self.session.state.directories)
+
+    def place_of(self, path: str) -> str:
+        """Return the place of the workspace that a real path lies in, empty for one outside."""
+        return next((place for place in self.places if is_inside(path, place)), "")
 
     @property
     def outputs(self) -> Path:

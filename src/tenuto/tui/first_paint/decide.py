@@ -13,7 +13,20 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 SUBCOMMANDS = frozenset(
-    {"sessions", "models", "acp", "import", "doctor", "config", "stats", "eval", "prompt", "sandbox", "trust"}
+    {
+        "sessions",
+        "models",
+        "acp",
+        "approvals",
+        "import",
+        "doctor",
+        "config",
+        "stats",
+        "eval",
+        "prompt",
+        "sandbox",
+        "trust",
+    }
 )
 PROJECT_FILE = ".tenuto/settings.toml"
 SETTINGS_BYTES = 65_536

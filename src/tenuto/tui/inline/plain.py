@@ -32,7 +32,7 @@ from tenuto.tui.keys.key_file import OwnKeys
 from tenuto.tui.keys.keyboard import Machine
 from tenuto.tui.keys.keys import default_bindings, help_text
 from tenuto.tui.launch import Ended, Opening, noise_file, opening_texts
-from tenuto.tui.panels.approval import approval_detail, option_label, plan_lines
+from tenuto.tui.panels.approval import approval_detail, option_label, other_kind, plan_lines, reason_of
 from tenuto.tui.programs import read_page
 from tenuto.tui.render.frame import image_words
 from tenuto.tui.render.options import RenderOptions, glyphs_for
@@ -42,7 +42,7 @@ from tenuto.tui.state import intents
 from tenuto.tui.state.effects import ScreenEffect
 from tenuto.tui.state.intents import Intent
 from tenuto.tui.state.item import UserItem
-from tenuto.tui.state.state import Picker, UiState, approval_options
+from tenuto.tui.state.state import Picker, UiState
 from tenuto.tui.terminal.clipboard import copy_text
 from tenuto.tui.terminal.terminal import WRITE_SECONDS, Terminal, borrow_terminal, leave_on_signals
 
@@ -186,10 +186,10 @@ class Menus:
             lines += [line.text.rstrip() for line in plan_lines(request.detail, self._columns, self._glyphs)]
         else:
             lines = [f"Allow {sanitize_line(request.tool)}?{count} {sanitize_line(request.summary)}"]
-            lines += [f"Why it is asked: {sanitize_line(request.reason)}"] if request.reason else []
+            lines += [f"Why it is asked: {sanitize_line(reason_of(request))}"] if request.reason else []
             lines += [line.text.rstrip() for line in approval_detail(request, self._columns - 4, self._glyphs)]
-        for number, option in enumerate(approval_options(request), 1):
-            lines.append(f"{number}. {option_label(option, request)}")
+        lines += [f"{number}. {option_label(option)}" for number, option in enumerate(state.approvals.options, 1)]
+        lines += [f"k. Have 2 and 3 be for {other}"] if (other := other_kind(state, request)) else []
         return [*lines, "Answer with a number:"]
 
     # --- answers ---
@@ -214,11 +214,14 @@ class Menus:
         request = approvals.current
         if request is None:
             return
-        options = approval_options(request)
+        options = approvals.options
         if now < approvals.accept_after:
             say(["This was asked only just now. Answer with a number:"])
         elif word.isdecimal() and 0 < int(word) <= len(options):
             self._machine.handle(intents.AnswerApproval(int(word) - 1))
+        elif word == "k" and other_kind(self._machine.state, request):
+            self._machine.handle(intents.SwitchKind())
+            self._asked = None
         elif word in [option.letter for option in options]:
             self._machine.handle(intents.AnswerApprovalWith(word))
         else:

@@ -20,9 +20,10 @@ from tenuto.tui.state.intents import (
     FeedbackChanged,
     MoveApproval,
     PlanEdited,
+    SwitchKind,
 )
 from tenuto.tui.state.item import ToolItem, ToolState
-from tenuto.tui.state.state import NO, ApprovalOption, approval_options
+from tenuto.tui.state.state import NO, ApprovalOption
 
 TYPING_PAUSE = 1.0
 """Seconds without a key before the panel opens over a draft, a list or a search."""
@@ -59,12 +60,21 @@ def move_selection(change: Change, intent: MoveApproval) -> None:
     """Select another answer; it stops at the ends."""
     approvals = change.state.approvals
     if approvals.current is not None:
-        last = len(approval_options(approvals.current)) - 1
+        last = len(approvals.options) - 1
         before = approvals.selected
         if before is None:
             approvals.selected = 0 if intent.delta > 0 else last
         else:
             approvals.selected = max(0, min(last, before + intent.delta))
+        change.panel()
+
+
+@on(SwitchKind)
+def switch_kind(change: Change, _intent: SwitchKind) -> None:
+    """Have the answers for longer cover the next kind; it answers nothing, and works over a draft too."""
+    approvals = change.state.approvals
+    if approvals.current is not None and len(approvals.current.kinds) > 1 and approvals.feedback is None:
+        approvals.kind = (approvals.kind + 1) % len(approvals.current.kinds)
         change.panel()
 
 
@@ -74,7 +84,7 @@ def answer_by_place(change: Change, intent: AnswerApproval) -> None:
     approvals = change.state.approvals
     if approvals.current is None:
         return
-    options = approval_options(approvals.current)
+    options = approvals.options
     if approvals.feedback is not None:
         give_answer(change, options[-1])
         return
@@ -91,7 +101,7 @@ def answer_by_letter(change: Change, intent: AnswerApprovalWith) -> None:
     approvals = change.state.approvals
     if approvals.current is None:
         return
-    for place, option in enumerate(approval_options(approvals.current)):
+    for place, option in enumerate(approvals.options):
         if option.letter == intent.letter:
             choose(change, option, place)
             return
@@ -174,6 +184,7 @@ def show_request(change: Change) -> None:
     approvals.accept_after = change.now + GRACE
     approvals.selected = None if change.state.draft.begun else 0
     approvals.feedback = None
+    approvals.kind = 0
     change.panel()
     change.status()
 
@@ -205,6 +216,7 @@ def give_answer(change: Change, option: ApprovalOption) -> None:
                 request_id=request.request_id,
                 decision=option.decision,
                 feedback=feedback,
+                kind=approvals.kind,
                 mode=option.mode,
                 plan=approvals.edited,
             )

@@ -11,7 +11,7 @@ from functools import lru_cache
 from msgspec import Struct
 
 from tenuto.guard.terminal import sanitize_for_terminal, sanitize_line
-from tenuto.protocol.event import ApprovalRequestedEvent
+from tenuto.protocol.event import THIS_COMMAND, ApprovalRequestedEvent
 from tenuto.protocol.message import DiffView
 from tenuto.tui.keys.bindings import Bindings, fit_phrases, join_phrases
 from tenuto.tui.keys.line_editor import LineEditor
@@ -82,7 +82,7 @@ def approval_panel(
     answers, choices = _answers(state, request, room, feedback, LABEL_ROWS)
     if len(head) + len(answers) + 2 * len(gap) + MIN_DETAIL_ROWS > rows:
         answers, choices = _answers(state, request, room, feedback, 1)
-        detail = [*detail, *_patterns(request, width)]
+        detail = [*detail, *_covered(state, request, width)]
         if len(head) + len(answers) + 2 * len(gap) + MIN_DETAIL_ROWS > rows:
             gap = []
     if full and rows > BARE_ROWS and len(head) + len(answers) + 2 * len(gap) + len(detail) > rows:
@@ -144,8 +144,9 @@ def _head(state: UiState, request: ApprovalRequestedEvent, room: Room) -> list[L
     asks = "Allow? "
     title = truncate(f"{tool} {summary}".strip(), max(8, room.width - len(PAD) - len(asks) - spans_width(facts)))
     head = [Line(((PAD, "text"), (asks, "tool.waiting"), (title, "bold"), *facts))]
-    if request.reason and not room.is_tight:
-        reason = wrap([(sanitize_line(request.reason), "dim")], room.width - 4)
+    said = reason_of(request)
+    if said and not room.is_tight:
+        reason = wrap([(sanitize_line(said), "dim")], room.width - 4)
         if len(reason) > REASON_ROWS and not room.full:
             reason = [
                 *reason[: REASON_ROWS - 1],
@@ -153,6 +154,12 @@ def _head(state: UiState, request: ApprovalRequestedEvent, room: Room) -> list[L
             ]
         head += [padded(line) for line in reason]
     return head
+
+
+def reason_of(request: ApprovalRequestedEvent) -> str:
+    """Return why it is asked, and what has to be known of an answer for longer."""
+    note = next((kind.note for kind in request.kinds if kind.note), "")
+    return "; ".join(part for part in (request.reason, note) if part)
 
 
 def _names_file(question: Line, diff: DiffView) -> bool:
@@ -163,7 +170,7 @@ def _names_file(question: Line, diff: DiffView) -> bool:
 
 def _denial_row(request: ApprovalRequestedEvent, choices: dict[int, int]) -> int:
     """Return the row of the answer that Esc gives."""
-    options = approval_options(request)
+    options = approval_options(request)  # whatever kind they cover
     denial = options.index(NO) if NO in options else len(options) - 1
     return min(row for row, place in choices.items() if place == denial)
 
@@ -227,36 +234,37 @@ def _bounded(
     return [*lines[first : first + room], plain(f"{PAD}… {hint}", "dim")], first
 
 
-def option_label(option: ApprovalOption, request: ApprovalRequestedEvent) -> str:
+def option_label(option: ApprovalOption) -> str:
     """Return what an answer says, with exactly what would not be asked about again."""
-    if not option.pattern:
-        return option.label
-    same = option.pattern.strip() == request.detail.strip()
-    if not same:
-        return f"{option.label}: {sanitize_line(option.pattern)}"
-    return f"{option.label} for {'this exact command' if request.tool == 'bash' else 'exactly this'}"
+    return f"{option.label} for {sanitize_line(option.covers)}" if option.covers else option.label
 
 
-def _short_label(option: ApprovalOption, request: ApprovalRequestedEvent, width: int) -> str:
+def _short_label(option: ApprovalOption, width: int) -> str:
     """Return an answer for one row of so many cells: what it allows is worth more of it than how that is said."""
-    label = option_label(option, request)
+    label = option_label(option)
     if not option.short or cell_width(label) <= width:
         return label
-    label = f"{option.short}{label.removeprefix(option.label)}"
-    if cell_width(label) > width and option.pattern.strip() == request.detail.strip():
-        return f"{option.short}: this"
-    return label
+    covers = sanitize_line(option.covers)
+    return f"{option.short}: {'this' if covers == THIS_COMMAND else covers}" if covers else option.short
 
 
-def _patterns(request: ApprovalRequestedEvent, width: int) -> list[Line]:
+def _covered(state: UiState, request: ApprovalRequestedEvent, width: int) -> list[Line]:
     """Return what a standing answer would allow, where the answers have no room to say it; all of it can be read."""
-    pattern = sanitize_line(request.session_pattern)
-    if not pattern or pattern == request.detail.strip():
+    if not request.kinds:
         return []
+    kind = request.kinds[state.approvals.kind]
+    covers = sanitize_line(f"{kind.covers} ({kind.note})" if kind.note else kind.covers)
     return [
         EMPTY,
-        *(padded(line) for line in wrap([("“Don't ask again” covers: ", "dim"), (pattern, "text")], width - 4)),
+        *(padded(line) for line in wrap([("“Don't ask again” covers: ", "dim"), (covers, "text")], width - 4)),
     ]
+
+
+def other_kind(state: UiState, request: ApprovalRequestedEvent) -> str:
+    """Return what the answers for longer can cover instead; empty where there is one kind."""
+    if len(request.kinds) < 2:
+        return ""
+    return sanitize_line(request.kinds[(state.approvals.kind + 1) % len(request.kinds)].covers)
 
 
 def _answers(
@@ -267,13 +275,13 @@ def _answers(
     choices: dict[int, int] = {}
     writing = state.approvals.feedback is not None
     lettered = not state.draft.begun
-    for place, option in enumerate(approval_options(request)):
+    for place, option in enumerate(approval_options(request, state.approvals.kind)):
         is_selected = place == state.approvals.selected
         style, pointer = ("choice.selected", POINTER) if is_selected else ("text", PAD)
-        label = f"{place + 1}. {option_label(option, request)}"
+        label = f"{place + 1}. {option_label(option)}"
         rows = wrap([(label, style)], room.width - 8, 3)
         if len(rows) > label_rows:
-            label = f"{place + 1}. {_short_label(option, request, room.width - 8 - 3)}"
+            label = f"{place + 1}. {_short_label(option, room.width - 8 - 3)}"
             rows = [Line(((truncate(label, room.width - 8), style),))]
         for row, line in enumerate(rows):
             choices[len(lines)] = place
@@ -302,4 +310,8 @@ def _hint(state: UiState, request: ApprovalRequestedEvent, width: int, *, full: 
     keys = f"↑ ↓ and {confirm}" if state.draft.begun else f"{confirm}, number or letter"
     if request.kind == "plan":
         return fit_phrases(join_phrases(keys, names.phrase("approval.edit", "edit the plan"), out), out, width)
-    return fit_phrases(join_phrases(keys, out), out, width)
+    other = other_kind(state, request)
+    kind = names.phrase("approval.kind", f"for {other}") if other else ""
+    if cell_width(join_phrases(keys, kind, out)) > width:  # what the key does is said by what it changes
+        kind = names.phrase("approval.kind", "other kinds") if kind else ""
+    return fit_phrases(join_phrases(keys, kind, out), out, width)

@@ -26,6 +26,10 @@ class MoveApproval(IntentBase, frozen=True):
     delta: int
 
 
+class SwitchKind(IntentBase, frozen=True):
+    """Have the answers for longer cover the next kind of calls: this exact command, commands like it."""
+
+
 class AnswerApproval(IntentBase, frozen=True):
     """Give the answer at this place (number key, click); `None` gives the selected one (Enter)."""
 

@@ -250,7 +250,7 @@ class Picker(msgspec.Struct):
 class ApprovalOption(msgspec.Struct, frozen=True):
     """An answer that can be given. `feedback` asks for a text first; `mode` is the one that a plan is begun in.
 
-    `pattern` is what will not be asked about again; it is part of what the user says yes to. `short` is the label
+    `covers` is what will not be asked about again; it is part of what the user says yes to. `short` is the label
     where there is no room for it.
     """
 
@@ -259,7 +259,7 @@ class ApprovalOption(msgspec.Struct, frozen=True):
     decision: Decision
     feedback: bool = False
     mode: Mode | None = None
-    pattern: str = ""
+    covers: str = ""
     short: str = ""
 
 
@@ -281,7 +281,8 @@ class Approvals(msgspec.Struct):
     `opened_at` is `None` while typing holds the panel back ("typing, waiting"). Answers before `accept_after` are
     ignored: they were meant for something else. `selected` is `None` over a draft: then Enter may be meant for that,
     and answers nothing. `feedback` is the text that goes with a denial, `None` when none is being written. `edited` is
-    the plan as the user changed it, `unsaid` a feedback that Esc put away.
+    the plan as the user changed it, `unsaid` a feedback that Esc put away. `kind` is which of the request's kinds the
+    answers for longer cover.
     """
 
     requests: list[ApprovalRequestedEvent] = msgspec.field(default_factory=list[ApprovalRequestedEvent])
@@ -291,6 +292,12 @@ class Approvals(msgspec.Struct):
     feedback: str | None = None
     unsaid: str = ""
     edited: str = ""
+    kind: int = 0
+
+    @property
+    def options(self) -> tuple[ApprovalOption, ...]:
+        """The answers to the request that shows."""
+        return approval_options(self.current, self.kind) if self.current is not None else ()
 
     @property
     def current(self) -> ApprovalRequestedEvent | None:
@@ -316,29 +323,28 @@ class Approvals(msgspec.Struct):
         return (self.edited or request.detail) if request is not None and request.kind == "plan" else ""
 
 
-def approval_options(request: ApprovalRequestedEvent) -> tuple[ApprovalOption, ...]:
-    """Return the answers that a request offers, in the order of their number keys."""
+def approval_options(request: ApprovalRequestedEvent, kind: int = 0) -> tuple[ApprovalOption, ...]:
+    """Return the answers that a request offers, in the order of their number keys; `kind` is what some cover."""
     if request.kind == "plan":
         return PLAN_OPTIONS
     options = [ApprovalOption("y", "Yes, once", "once")]
-    pattern = request.session_pattern
-    if pattern:
+    if request.kinds:
+        covers = request.kinds[kind].covers
         options.append(
             ApprovalOption(
                 "a",
                 "Yes, don't ask again this session",
                 "session",
-                pattern=pattern,
+                covers=covers,
                 short="Always this session",
             )
         )
-    if pattern and request.lasting:
         options.append(
             ApprovalOption(
                 "p",
                 "Yes, don't ask again in this project",
                 "project",
-                pattern=pattern,
+                covers=covers,
                 short="Always this project",
             )
         )
