@@ -20,7 +20,6 @@ from tests.config.support import NAMED, leaves, nested
 WITH_TRUST = frozenset(
     {
         "model",
-        *("approvals.allow", "approvals.ask", "approvals.deny"),
         "max_output_tokens",
         *(
             f"models.*.{key}"
@@ -70,12 +69,13 @@ ONLY_THE_USER = frozenset(
         *(f"providers.*.{key}" for key in ("kind", "base_url", "api_key_env", "headers")),
         *(f"extensions.{key}" for key in ("enabled", "paths", "disabled", "hook_timeout")),
         *("compaction.strategy", "ui.notification_command", "ui.status_command"),
+        *("approvals.allow", "approvals.ask", "approvals.deny"),
         *("tools.pass_environment", "tools.mask_sent", "ui.mask_secrets"),
         *(f"sandbox.{key}" for key in ("enabled", "kind", "network", "writable", "readable", "hidden")),
     }
 )
 """Whoever adds a setting decides here, or in `PROJECT_KEYS`, who may set it."""
-TO_COME = {"approvals", "keys"}
+TO_COME = {"keys"}
 """Settings that other work brings; they are the user's alone from their first day on."""
 NUMBERS = (600, 6_000, 7.5)
 WORDS = ("split", "esc-esc", "off", "light", "edits", "plan", "request", "anthropic", "wait", "landlock")
