@@ -15,6 +15,7 @@ from tenuto.protocol.message import (
     DiffView,
     FoundView,
     LinesView,
+    NotNowView,
     PageView,
     PlanView,
     ResultView,
@@ -102,6 +103,8 @@ def _view_facts(view: ResultView) -> list[Fact]:
         case TodoView():
             done = sum(item.status == "done" for item in view.items)
             return [_plain(f"{done} of {len(view.items)} done")] if view.items else []
+        case NotNowView():
+            return [_plain(f"not now: {sanitize_line(view.reason)}")]
         case DenialView():
             return []
 

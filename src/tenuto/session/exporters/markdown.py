@@ -108,7 +108,7 @@ def call_state(result: ToolResultMessage | None) -> str:
         return "denied"
     if result.interrupted:
         return "interrupted"
-    return "failed" if result.is_error else "done"
+    return "failed" if result.failed else "done"
 
 
 def shell_facts(entry: ShellEntry) -> list[str]:
