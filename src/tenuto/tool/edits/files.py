@@ -142,7 +142,7 @@ def place_subject(tool: str, paths: Sequence[Path], context: ToolContext) -> App
         kind="edit",
         tool=tool,
         summary=names[0] if len(names) == 1 else f"{len(names)} files: {', '.join(names)}",
-        detail="\n".join(map(str, paths)),
+        detail=own or "\n".join(names),
         paths=tuple(map(str, paths)),
         pattern=own if concerns or not all(is_inside(str(path), workspace) for path in paths) else f"{workspace}/**",
         concerns=tuple(concerns),
