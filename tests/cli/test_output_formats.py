@@ -423,3 +423,29 @@ def test_b15_stream_json_has_searches_with_their_pages_and_texts_with_what_they_
     assert [page["url"] for page in search["results"]] == [url for _title, url in pages]
     assert said["citations"] == [{"url": url, "title": title} for title, url in pages]
     assert result_of(done)["usage"]["server_tool_use"] == {"web_search_requests": 1}
+    assert result_of(done)["sources"] == [{"title": title, "url": url} for title, url in pages]
+
+
+@pytest.mark.parametrize("protocol", ["anthropic", "openai"])
+def test_b15_the_result_has_the_pages_that_its_text_cites_and_text_output_has_none(run, protocol):
+    """Pages of an answer that a later one replaces are left out; those of a text in two parts are told together."""
+    first, second, third = [(f"Page {name}", f"https://{name}.example/") for name in "abc"]
+    options = ("--model", f"{protocol}/test", "--output-format")
+    environ = {"TENUTO_TOOLS__WEB_SEARCH": "true"}
+
+    def script():
+        return [
+            Reply("I look.", searches=[Search("a", [first])], tool_calls=[Call("glob", {"pattern": "*"})]),
+            Reply("One and ", searches=[Search("b", [second])], stop="max_tokens"),
+            Reply("two.", searches=[Search("c", [third, second])]),
+        ]
+
+    with ServerThread(script()) as server:
+        found = result_of(run("-p", "go", *options, "json", server=server, environ=environ))
+    assert found["result"] == "One and two."
+    assert found["sources"] == [{"title": title, "url": url} for title, url in (second, third)]
+    with ServerThread(script()) as server:
+        done = run("-p", "go", *options, "text", server=server, environ=environ)
+    assert done.stdout == "One and two.\n"
+    with ServerThread([Reply("No search.")]) as server:
+        assert result_of(run("-p", "go", *options, "json", server=server))["sources"] == []

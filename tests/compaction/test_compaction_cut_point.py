@@ -126,7 +126,7 @@ def test_an_edit_is_offered_where_only_shortening_helps():
 
 def test_nothing_to_compact_says_why():
     history = History()
-    assert history.plan() == NothingToCompact(reason="there are no messages yet")
+    assert history.plan() == NothingToCompact(reason="there are no messages yet", brief="there are no messages yet")
     history.user("hello")
     history.answer("hi")
     small = history.plan()

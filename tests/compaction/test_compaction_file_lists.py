@@ -25,6 +25,7 @@ def test_files_come_from_results_diffs_branches_and_the_tracker():
     entries = [
         touched(FileUse(path="a.py", op="read"), FileUse(path="b.py", op="read")),
         touched(FileUse(path="b.py", op="edit")),
+        touched(FileUse(path="/shop/lib.py", op="edit"), ui=(DiffView(path="lib.py", diff="+x"),)),
         touched(ui=(DiffView(path="new.py", diff="+x", created=True),)),
         BranchSummaryEntry(summary="s", from_seq=1, details={"read_files": ["r.py"], "modified_files": ["m.py"]}),
     ]
@@ -36,7 +37,7 @@ def test_files_come_from_results_diffs_branches_and_the_tracker():
     }
     files = collect_files(entries, kept, None, tracker)
     assert set(files.read) == {"a.py", "r.py", "seen.py"}
-    assert set(files.modified) == {"b.py", "new.py", "m.py", "gone.py"}
+    assert set(files.modified) == {"b.py", "/shop/lib.py", "new.py", "m.py", "gone.py"}
 
 
 def test_lists_accumulate_over_rounds_and_a_modified_file_is_not_repeated_as_read():

@@ -6,12 +6,13 @@ tests.contracts.table` writes the table into `docs/contracts.md`; a test compare
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from tests.server import Call, Cut, Reply, StreamError
+from tests.server import Call, Cut, Reply, Search, StreamError
 from tests.server.reply import AnyReply
 
 Protocol = Literal["anthropic", "openai", "openai-chat"]
@@ -20,6 +21,10 @@ FILE = "notes.txt"
 ARGUMENTS = '{"path": "notes.txt", "content": "one two three four five six seven eight nine ten eleven twelve"}'
 TENTHS = tuple(range(0, len(ARGUMENTS), 10))
 LOOK = Call("glob", '{"pattern": "*"}')
+PATCH = "*** Begin Patch\n*** Add File: notes.txt\n+one two three four five six seven\n*** End Patch\n"
+PATCH_ARGUMENTS = json.dumps({"input": PATCH})
+FOUND = Search("the answer", [("Answers", "https://answers.example/42")])
+BEGUN = Search("the answer", part="begun")
 
 
 @dataclass(frozen=True)
@@ -71,6 +76,15 @@ FOLLOWS = {
     "unreadable": Follows(
         "the call is not run; its result says what is wrong with its arguments", AFTER, told="could not be read"
     ),
+    "applied": Follows("the patch is applied, and its result sent", AFTER, told="The patch was applied", files=(FILE,)),
+    "no patch": Follows(
+        "no file is changed; the result says what is wrong with the patch", AFTER, told="The patch was not applied"
+    ),
+    "told of the cut patch": Follows(
+        "no file is changed; the result names the output limit and how a file is added in parts",
+        AFTER,
+        told="add its first part",
+    ),
     "declined": Follows("the run ends; what was said is shown", code=6, requests=1, error="declined to answer"),
     "too long": Follows(
         "the answer is taken back, the conversation compacted and sent again; with nothing to compact the run fails",
@@ -85,12 +99,22 @@ FOLLOWS = {
 
 
 @dataclass(frozen=True)
+class Setting:
+    """Whose answer it is: the model's name, what the user has set, and what the server refuses at first."""
+
+    model: str = "test"
+    environ: Mapping[str, str] = field(default_factory=dict)
+    refuse: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Row:
     protocol: Protocol
     stop: str
     moment: str
     follows: str
     reply: AnyReply = field(compare=False, hash=False, repr=False)
+    setting: Setting = field(compare=False, hash=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -184,6 +208,117 @@ STOPS: dict[Protocol, dict[str, dict[str, str]]] = {
 }
 BROKEN = ("thinking", "text", "thinking, text", "a whole call", "text, a whole call", "a call cut at byte 50")
 
+PATCH_TENTHS = tuple(range(10, PATCH.index("*** End Patch"), 10))
+PATCHES: dict[str, dict[str, Any]] = {
+    "an empty patch": _answer(tool_calls=[Call("apply_patch", "")]),
+    "a whole patch": _answer(tool_calls=[Call("apply_patch", PATCH)]),
+    "thinking, a whole patch": _answer(thinking="Think.", tool_calls=[Call("apply_patch", PATCH)]),
+    "text, a whole patch": _answer(text="I write it.", tool_calls=[Call("apply_patch", PATCH)]),
+    "a whole call, a cut patch": _answer(tool_calls=[LOOK, Call("apply_patch", PATCH[:50])]),
+} | {f"a patch cut at byte {place}": _answer(tool_calls=[Call("apply_patch", PATCH[:place])]) for place in PATCH_TENTHS}
+WHOLE_PATCHES = dict.fromkeys(("a whole patch", "thinking, a whole patch", "text, a whole patch"), "applied")
+CUT_PATCHES = ("an empty patch", "a whole call, a cut patch", *(f"a patch cut at byte {at}" for at in PATCH_TENTHS))
+PATCHES_LIMITED = WHOLE_PATCHES | dict.fromkeys(CUT_PATCHES, "told of the cut patch")
+PATCHES_ENDED = WHOLE_PATCHES | dict.fromkeys(CUT_PATCHES, "no patch")
+PATCHES_REFUSED = dict.fromkeys(("an empty patch", "a whole patch", "a patch cut at byte 50"), "declined")
+
+AS_FUNCTION: dict[str, dict[str, Any]] = {
+    "a whole patch as a function": _answer(tool_calls=[Call("apply_patch", PATCH_ARGUMENTS)]),
+    "an empty patch as a function": _answer(tool_calls=[Call("apply_patch", {"input": ""})]),
+    "a patch as a function cut at byte 50": _answer(tool_calls=[Call("apply_patch", PATCH_ARGUMENTS[:50])]),
+}
+AS_FUNCTION_ENDED = dict(zip(AS_FUNCTION, ("applied", "no patch", "unreadable"), strict=True))
+AS_FUNCTION_LIMITED = dict(zip(AS_FUNCTION, ("applied", "no patch", "told of the cut patch"), strict=True))
+
+SEARCHES: dict[str, dict[str, Any]] = {
+    "a search": _answer(searches=[FOUND]),
+    "a failed search": _answer(searches=[Search("the answer", error="max_uses_exceeded")]),
+    "a search, text": _answer(searches=[FOUND], text=TEXT),
+    "thinking, a search, text": _answer(thinking="Think.", searches=[FOUND], text=TEXT),
+    "a failed search, text": _answer(searches=[Search("the answer", error="max_uses_exceeded")], text=TEXT),
+    "a search, a whole call": _answer(searches=[FOUND], tool_calls=[Call("write", ARGUMENTS)]),
+    "a search, a call cut at byte 50": _answer(searches=[FOUND], tool_calls=[Call("write", ARGUMENTS[:50])]),
+    "a search without its result": _answer(searches=[BEGUN]),
+    "a search without its result, text": _answer(searches=[BEGUN], text=TEXT),
+}
+NOTHING_SAID = ("a search", "a failed search")
+SOMETHING_SAID = ("a search, text", "thinking, a search, text", "a failed search, text")
+SEARCHES_ENDED = {
+    **dict.fromkeys(NOTHING_SAID, "must speak"),
+    **dict.fromkeys(SOMETHING_SAID, "done"),
+    "a search, a whole call": "runs",
+    "a search, a call cut at byte 50": "unreadable",
+}
+SEARCHES_LIMITED = {
+    **dict.fromkeys(NOTHING_SAID, "begins again"),
+    **dict.fromkeys(SOMETHING_SAID, "goes on"),
+    "a search, a whole call": "runs",
+    "a search, a call cut at byte 50": "told of the cut",
+}
+SEARCHES_PAUSED = {
+    **dict.fromkeys((*NOTHING_SAID, *SOMETHING_SAID), "waits"),
+    "a search without its result": "waits",
+    "a search without its result, text": "waits",
+    "a search, a whole call": "runs",
+}
+SEARCHES_CUT = {
+    "a search without its result": "begins again",
+    "a search without its result, text": "goes on",
+}
+SEARCHES_REFUSED = dict.fromkeys((*NOTHING_SAID, *SOMETHING_SAID, "a search, a whole call"), "declined")
+
+
+@dataclass(frozen=True)
+class Group:
+    """Rows of one setting: what an answer has at a moment, what follows each way to stop, moments of broken streams."""
+
+    moments: dict[str, dict[str, Any]]
+    stops: dict[Protocol, dict[str, dict[str, str]]]
+    broken: tuple[str, ...] = ()
+    setting: Setting = Setting()
+
+
+GROUPS = (
+    Group(MOMENTS, STOPS, BROKEN),
+    Group(
+        PATCHES,
+        {
+            "openai": {
+                "completed": PATCHES_ENDED,
+                "max_output_tokens": PATCHES_LIMITED,
+                "content_filter": PATCHES_REFUSED,
+                "brand_new_reason": PATCHES_LIMITED,
+            }
+        },
+        ("an empty patch", "a whole patch", "text, a whole patch", "a patch cut at byte 50"),
+        Setting(model="gpt-test"),
+    ),
+    Group(
+        AS_FUNCTION,
+        {"openai": {"completed": AS_FUNCTION_ENDED, "max_output_tokens": AS_FUNCTION_LIMITED}},
+        setting=Setting(model="gpt-test", refuse=("custom",)),
+    ),
+    Group(
+        SEARCHES,
+        {
+            "anthropic": {
+                "end_turn": SEARCHES_ENDED,
+                "tool_use": {"a search, a whole call": "runs"},
+                "max_tokens": SEARCHES_LIMITED | SEARCHES_CUT,
+                "pause_turn": SEARCHES_PAUSED,
+                "refusal": SEARCHES_REFUSED,
+            },
+            "openai": {
+                "completed": SEARCHES_ENDED,
+                "max_output_tokens": SEARCHES_LIMITED,
+                "content_filter": SEARCHES_REFUSED,
+            },
+        },
+        ("a search", "a search, text", "a search, a whole call"),
+        Setting(environ={"TENUTO_TOOLS__WEB_SEARCH": "true"}),
+    ),
+)
+
 
 def _broken(parts: dict[str, Any]) -> Iterator[tuple[str, AnyReply]]:
     """Yield the ways in which a stream ends without an end."""
@@ -194,14 +329,23 @@ def _broken(parts: dict[str, Any]) -> Iterator[tuple[str, AnyReply]]:
 
 def rows(protocol: Protocol) -> list[Row]:
     """Return the rows of a protocol."""
-    found = [
-        Row(protocol, stop, moment, follows, Reply(**MOMENTS[moment], reason="" if stop == "completed" else stop))
-        for stop, moments in STOPS[protocol].items()
-        for moment, follows in moments.items()
-    ]
-    for moment in BROKEN:
-        found += [Row(protocol, stop, moment, "again", reply) for stop, reply in _broken(MOMENTS[moment])]
+    found: list[Row] = []
+    for group in GROUPS:
+        if protocol not in group.stops:
+            continue
+        found += [
+            Row(protocol, stop, moment, follows, _ended(group.moments[moment], stop), group.setting)
+            for stop, moments in group.stops[protocol].items()
+            for moment, follows in moments.items()
+        ]
+        for moment in group.broken:
+            broken = _broken(group.moments[moment])
+            found += [Row(protocol, stop, moment, "again", reply, group.setting) for stop, reply in broken]
     return found
+
+
+def _ended(parts: dict[str, Any], stop: str) -> Reply:
+    return Reply(**parts, reason="" if stop == "completed" else stop)
 
 
 PROTOCOLS: tuple[Protocol, ...] = ("anthropic", "openai", "openai-chat")

@@ -29,18 +29,20 @@ async def test_a_contract_holds(tmp_path, monkeypatch, row: Row):
         asked += 1
         return row.reply if asked == 1 else Reply(AFTER)
 
-    options = {"window": 64_000, "listed_window": 64_000, "check_thinking": True}
-    environ = {"TENUTO_REQUEST__RETRIES": "2"}
-    async with agent(tmp_path, script, model=f"{row.protocol}/test", options=options, environ=environ) as running:
+    setting = row.setting
+    options = {"window": 64_000, "listed_window": 64_000, "check_thinking": True, "refuse": setting.refuse}
+    environ = {"TENUTO_REQUEST__RETRIES": "2", **setting.environ}
+    model_name = f"{row.protocol}/{setting.model}"
+    async with agent(tmp_path, script, model=model_name, options=options, environ=environ) as running:
         settled = await running.ask("What is the answer?")
-        requests = running.server.requests
+        requests = [request for request in running.server.requests if not request.refused]
         result = RunResult()
         for event in running.events:
             result.take(event)
 
         assert exit_code(settled) == follows.code, settled.error
         assert len(requests) == follows.requests
-        assert not running.server.refusals
+        assert len(running.server.refusals) == len(setting.refuse)
         if follows.shown:
             assert result.text == follows.shown
         if follows.error:

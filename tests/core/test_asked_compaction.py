@@ -12,6 +12,8 @@ from tenuto.core.state.reminders import FILL_KIND
 from tenuto.protocol.event import CompactionEndEvent, CompactionStartEvent
 from tenuto.protocol.message import DeveloperMessage, ToolResultMessage
 from tenuto.protocol.part import text_of
+from tenuto.session.exporters.markdown import call_facts, call_state
+from tenuto.tui.machine.turn import result_state
 from tests.core.compacting import (
     LONG_ANSWER,
     compact,
@@ -83,6 +85,13 @@ async def test_b5_the_model_asks_for_a_compaction_and_the_task_goes_on_behind_it
             assert not server.requests[-1].refused
 
 
+def told_of(result: ToolResultMessage) -> str:
+    """What screens and exports say of a call that was put off: it did not fail."""
+    assert not result.failed
+    assert result_state(result, "running") == call_state(result) == "done"
+    return " · ".join(call_facts(result)[:1])
+
+
 async def test_b5_it_comes_behind_all_calls_of_the_step(tmp_path):
     script = works([Call("compact", {}), WRITE, Call("compact", {})])
     async with ScriptedServer(script, window=WINDOW) as server, reopened(tmp_path, server) as running:
@@ -91,6 +100,7 @@ async def test_b5_it_comes_behind_all_calls_of_the_step(tmp_path):
         (entry,) = compactions(running)
         first, second = results(running)
         assert not first.is_error and second.is_error and "once is enough" in text_of(second.parts)
+        assert told_of(second) == "not now: one is due already"
         assert entry.seq > max(one.seq for one in running.session.entries() if isinstance(one, ToolResultMessage))
 
 
@@ -100,7 +110,9 @@ async def test_b5_a_second_one_is_refused_before_anything_was_done(tmp_path):
         await talk_a_while(running)
         assert (await running.ask("work now")).outcome == "completed"
         assert len(compactions(running)) == 1
-        assert "Nothing was done since" in text_of(results(running)[1].parts)
+        refused = results(running)[1]
+        assert "Nothing was done since" in text_of(refused.parts)
+        assert told_of(refused) == "not now: nothing new"
 
 
 async def test_b5_there_is_nothing_to_compact_in_a_short_session(tmp_path):
@@ -108,6 +120,7 @@ async def test_b5_there_is_nothing_to_compact_in_a_short_session(tmp_path):
         await running.ask("work now")
         (result,) = results(running)
         assert result.is_error and text_of(result.parts).startswith("Not compacted: ")
+        assert told_of(result) == "not now: too little to summarise"
         assert not compactions(running) and not running.of(CompactionStartEvent)
 
 

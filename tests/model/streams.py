@@ -249,9 +249,38 @@ def _responses_incomplete() -> list[bytes]:
     ]
 
 
+FREEFORM_CALL = {
+    "id": "ctc_1",
+    "type": "custom_tool_call",
+    "status": "completed",
+    "call_id": "call_2",
+    "name": "apply_patch",
+    "input": '*** Begin Patch\n*** Add File: ä.py\n+x = "\\"\n+{}\n*** End Patch\n',
+}
+
+
+def _responses_freeform() -> list[bytes]:
+    event = Numbered()
+    calls = [FUNCTION_CALL, FREEFORM_CALL, {**FREEFORM_CALL, "id": "ctc_2", "call_id": "call_3", "input": ""}]
+    events = [event("response.created", response=response("in_progress", []))]
+    for index, call in enumerate(calls):
+        given = "input" if "input" in call else "arguments"
+        kind = "custom_tool_call_input" if given == "input" else "function_call_arguments"
+        place = {"item_id": call["id"], "output_index": index}
+        begun = {**call, given: "", "status": "in_progress"}
+        events += [
+            event("response.output_item.added", output_index=index, item=begun),
+            *(event(f"response.{kind}.delta", **place, delta=call[given][at : at + 7]) for at in range(0, 90, 7)),
+            event(f"response.{kind}.done", **place, **{given: call[given], "name": call["name"]}),
+            event("response.output_item.done", output_index=index, item=call),
+        ]
+    return [*events, event("response.completed", response=response("completed", calls, RESPONSE_USAGE))]
+
+
 RESPONSES: dict[str, list[bytes]] = {
     "reasoning, text, call": _responses_full(),
     "stop at the output limit": _responses_incomplete(),
+    "a call, two freeform ones": _responses_freeform(),
 }
 OVERFLOW_ERROR = {"code": "context_length_exceeded", "message": "Your input exceeds the context window of this model."}
 RESPONSES_OVERFLOW: dict[str, list[bytes]] = {

@@ -43,6 +43,8 @@ def parts_of(message: AssistantMessage) -> list[Any]:
     for part in message.parts:
         if isinstance(part, TextPart):
             found.append(("text", part.text))
+        elif isinstance(part, ToolCallPart) and part.freeform:
+            found.append(("freeform call", part.id, part.name, json.loads(part.arguments)["input"]))
         elif isinstance(part, ToolCallPart):
             found.append(("call", part.id, part.name, json.loads(part.arguments)))
         elif isinstance(part, ThinkingPart):
@@ -99,6 +101,8 @@ async def test_responses_agrees_with_its_sdk(case: str):
                 expected.append(("text", "".join(part.text for part in item.content)))
             case "function_call":
                 expected.append(("call", item.call_id, item.name, json.loads(item.arguments)))
+            case "custom_tool_call":
+                expected.append(("freeform call", item.call_id, item.name, item.input))
             case _:
                 expected.append(("thinking", item.model_dump(exclude_none=True)))
     assert parts_of(ours) == expected

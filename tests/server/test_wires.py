@@ -96,6 +96,31 @@ async def test_openai_sdk_reads_the_chat_stream() -> None:
     assert completion.usage.total_tokens == 550
 
 
+async def test_b10_the_openai_sdk_reads_the_same_freeform_calls_as_our_decoder() -> None:
+    import openai
+
+    patch = '*** Begin Patch\n*** Add File: ü.py\n+x = "\\"\n*** End Patch\n'
+    answer = Reply("I patch.", tool_calls=[Call("apply_patch", patch), Call("apply_patch", ""), Call("read", "{}")])
+    grammar = {"type": "grammar", "syntax": "lark", "definition": 'start: "*** Begin Patch"'}
+    async with ScriptedServer([answer, answer]) as server:
+        client = openai.AsyncOpenAI(base_url=server.openai_url, api_key="test", max_retries=0)
+        custom: Any = {"type": "custom", "name": "apply_patch", "description": "Patch.", "format": grammar}
+        plain: Any = {"type": "function", **TOOL, "strict": False}
+        async with client.responses.stream(model="test", input="hi", tools=[plain, custom], store=False) as stream:
+            kinds = [event.type async for event in stream]
+            response = await stream.get_final_response()
+        await client.close()
+        parameters = msgspec.Raw(b'{"type":"object","properties":{"input":{"type":"string"}}}')
+        patching = ToolSchema(name="apply_patch", description="Patch.", parameters=parameters, grammar="start: /x/")
+        own = await ask(server, "openai", patching)
+    assert server.faults == []
+    assert kinds.count("response.custom_tool_call_input.done") == 2
+    theirs = [(call.name, call.input) for call in response.output if call.type == "custom_tool_call"]
+    ours = [(call.name, json.loads(call.arguments)["input"]) for call in own.tool_calls if call.freeform]
+    assert ours == theirs == [("apply_patch", patch), ("apply_patch", "")]
+    assert [call.name for call in own.tool_calls if not call.freeform] == ["read"]
+
+
 async def test_without_streaming_the_answer_is_the_same() -> None:
     import anthropic
     import openai
@@ -216,14 +241,14 @@ def blocks_in(answer: AssistantMessage) -> list[msgspec.Raw]:
     return [part.block for part in answer.parts if isinstance(part, OpaquePart | TextPart)]
 
 
-async def ask(server: ScriptedServer, provider: str) -> AssistantMessage:
-    """Ask by our own client, with the web search among the tools."""
+async def ask(server: ScriptedServer, provider: str, *more: ToolSchema) -> AssistantMessage:
+    """Ask by our own client, with the web search and `more` among the tools."""
     tool = ToolSchema(name="read", description="Read.", parameters=msgspec.Raw(b'{"type":"object","properties":{}}'))
     models = ModelRegistry(Settings(), Path("/nonexistent"), server.environ())
     request = ModelRequest(
         model=ModelFacts(provider=provider, name="test"),
         messages=(UserMessage(parts=(TextPart(text="hi"),)),),
-        tools=(tool,),
+        tools=(tool, *more),
         web_search="on",
     )
     end = [part async for part in models.client(provider).stream(request)][-1]

@@ -67,11 +67,11 @@ async def test_b10_files_are_added_changed_moved_and_deleted_by_one_call(bench: 
         ("lib/new.py", "write", True), ("app.py", "edit", True), ("bin/b", "edit", True),
         ("b.sh", "delete", False), ("old.py", "delete", False),
     }  # fmt: skip
-    shown = [(Path(view.path).name, view.created, view.deleted, Path(view.moved_from).name) for view in result.ui]
+    shown = [(view.path, view.created, view.deleted, view.moved_from) for view in result.ui]
     assert shown == [
-        ("new.py", True, False, ""),
+        ("lib/new.py", True, False, ""),
         ("app.py", False, False, ""),
-        ("b", False, False, "b.sh"),
+        ("bin/b", False, False, "b.sh"),
         ("old.py", False, True, ""),
     ]
     text = result.parts[0].text

@@ -196,7 +196,7 @@ async def test_the_subject_shows_the_change_before_it_is_made(bench: Bench) -> N
     path = bench.write("f.py", "a\nb\n")
     prepared = await bench.prepare("edit", path="f.py", old_string="b", new_string="c")
     assert isinstance(prepared, PreparedCall)
-    assert prepared.subject.diffs == (DiffView(path=str(path), diff="@@ -1,2 +1,2 @@\n a\n-b\n+c", added=1, removed=1),)
+    assert prepared.subject.diffs == (DiffView(path="f.py", diff="@@ -1,2 +1,2 @@\n a\n-b\n+c", added=1, removed=1),)
     assert path.read_text() == "a\nb\n"
     result = await run_call(prepared, bench.context, emit=lambda _: None)
     assert result.ui == prepared.subject.diffs
@@ -357,7 +357,7 @@ async def test_b10_one_approval_shows_one_diff_of_all(bench: Bench) -> None:
     assert isinstance(prepared, PreparedCall)
     assert prepared.subject.summary == "f.py (2 edits)"
     diff = "@@ -1,3 +1,3 @@\n-a\n+x\n b\n-c\n+z"
-    assert prepared.subject.diffs == (DiffView(path=str(path), diff=diff, added=2, removed=2),)
+    assert prepared.subject.diffs == (DiffView(path="f.py", diff=diff, added=2, removed=2),)
     result = await run_call(prepared, bench.context, emit=lambda _: None)
     assert result.ui == prepared.subject.diffs
     assert [use.path for use in result.files] == [str(path)]

@@ -12,7 +12,7 @@ from tenuto.guard.subject import Allow, Ask
 from tenuto.protocol.message import DiffView, LinesView
 from tenuto.protocol.part import ImagePart, text_of
 from tenuto.tool.image import image_facts
-from tenuto.tool.run.runner import PreparedCall
+from tenuto.tool.run.runner import PreparedCall, run_call
 from tests.tool.support import Bench, make_bench
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 640, 480) + b"\x08\x02\0\0\0"
@@ -144,9 +144,7 @@ async def test_read_says_what_is_unusual_about_a_file(bench: Bench) -> None:
 async def test_write_creates_directories_and_refuses_to_overwrite_the_unseen(bench: Bench) -> None:
     result = await bench.call("write", path="a/b/c.txt", content="hello\n")
     assert (bench.work / "a/b/c.txt").read_text() == "hello\n"
-    assert result.ui == (
-        DiffView(path=str(bench.work / "a/b/c.txt"), diff="@@ -0,0 +1,1 @@\n+hello", added=1, created=True),
-    )
+    assert result.ui == (DiffView(path="a/b/c.txt", diff="@@ -0,0 +1,1 @@\n+hello", added=1, created=True),)
     await bench.text("write", path="a/b/c.txt", content="mine\n")
     bench.write("theirs.txt", "precious\n")
     assert "have not read it" in await bench.error("write", path="theirs.txt", content="x")
@@ -247,3 +245,22 @@ async def test_stored_outputs_may_be_read_unasked(bench: Bench) -> None:
     assert isinstance(prepared, PreparedCall)
     assert isinstance(judge("ask", prepared.subject, [], bench.context.places), Allow)
     assert (await bench.text("read", path=result.output_path, offset=4000, limit=1)).startswith("4000\t4000")
+
+
+async def test_changes_are_shown_with_paths_as_users_read_them(bench: Bench, tmp_path: Path) -> None:
+    """In the workspace relative, however the model names them, and outside of it whole."""
+    inside, outside = bench.write("lib/f.py", "a\n"), tmp_path / "other" / "g.py"
+    patch = "*** Begin Patch\n*** Update File: {}\n@@\n-b\n+c\n*** Add File: {}\n+x\n*** End Patch"
+    calls = [
+        ("edit", {"path": str(inside), "old_string": "a", "new_string": "b"}, ["lib/f.py"]),
+        ("apply_patch", {"input": patch.format(inside, outside)}, ["lib/f.py", str(outside)]),
+        ("write", {"path": str(inside), "content": "d\n"}, ["lib/f.py"]),
+        ("write", {"path": str(outside), "content": "d\n"}, [str(outside)]),
+    ]
+    for name, arguments, shown in calls:
+        prepared = await bench.prepare(name, **arguments)
+        assert isinstance(prepared, PreparedCall)
+        assert [diff.path for diff in prepared.subject.diffs] == shown
+        result = await run_call(prepared, bench.context, emit=lambda _: None)
+        assert [view.path for view in result.ui if isinstance(view, DiffView)] == shown
+        assert [use.path for use in result.files] == [str(bench.work / path) for path in shown]

@@ -18,8 +18,8 @@ from tenuto.protocol.event import (
     TaskSettledEvent,
     ToolResultEvent,
 )
-from tenuto.protocol.message import PlanView, ToolResultMessage
-from tenuto.protocol.part import text_of
+from tenuto.protocol.message import AssistantMessage, PlanView, ToolResultMessage
+from tenuto.protocol.part import WebSource, cited_in, text_of
 from tenuto.protocol.usage import Usage
 
 EXIT_CODES: dict[Outcome, int] = {
@@ -52,6 +52,8 @@ class RunResult(Struct):
     session_id: str = ""
     text: str = ""
     """The last answer that says something, with what of it came before the output limit cut it off."""
+    sources: dict[str, WebSource] = field(default_factory=dict[str, WebSource])
+    """The web pages that `text` cites, by address."""
     stop_reason: str = ""
     """How the last answer ended, as `StopReason` names it."""
     turns: int = 0
@@ -73,10 +75,7 @@ class RunResult(Struct):
             case StepStartedEvent():
                 self.turns += 1
             case AssistantMessageEvent():
-                text = text_of(event.message.parts)
-                self.text = self.text + text if self._is_cut_off else text or self.text
-                self._is_cut_off = event.message.is_cut_off
-                self.stop_reason = event.message.stop_reason
+                self._take_answer(event.message)
             case ToolResultEvent():
                 self.text = _unasked_plan(event.message) or self.text
                 changed = [use.path for use in event.message.files if use.op != "read"]
@@ -86,9 +85,19 @@ class RunResult(Struct):
             case _:
                 pass
 
+    def _take_answer(self, message: AssistantMessage) -> None:
+        text = text_of(message.parts)
+        if text and not self._is_cut_off:
+            self.sources.clear()
+        self.sources.update((source.url, source) for source in cited_in(message.parts))
+        self.text = self.text + text if self._is_cut_off else text or self.text
+        self._is_cut_off = message.is_cut_off
+        self.stop_reason = message.stop_reason
+
     def begin(self) -> None:
         """Forget what came before: another prompt has a result of its own."""
         self.text, self.stop_reason, self.turns, self._is_cut_off = "", "", 0, False
+        self.sources.clear()
         self.refused.clear()
         self.changed_files.clear()
 
@@ -103,6 +112,7 @@ class RunResult(Struct):
             "is_error": code != OK,
             "exit_code": code,
             "result": self.text,
+            "sources": [{"title": source.title, "url": source.url} for source in self.sources.values()],
             "error": error or None,
             "stop_reason": self.stop_reason or None,
             "session_id": self.session_id,

@@ -161,7 +161,8 @@ class FilesEntry(Entry, frozen=True, kw_only=True, tag="files"):
 class DiffView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="diff", tag_field="kind"):
     """A change to one file as a unified diff (no `---`/`+++` head), with its counts of lines.
 
-    `moved_from` is the path that the file had before (empty: the same).
+    The path is as users read it: relative where the file lies in the workspace. `moved_from` is the one that the file
+    had before (empty: the same).
     """
 
     path: str
@@ -238,7 +239,13 @@ class DenialView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     feedback: str
 
 
-ResultView = DiffView | TodoView | ShellView | FoundView | PageView | LinesView | PlanView | DenialView
+class NotNowView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="not_now", tag_field="kind"):
+    """Why a call in order was not done at this time, in few words. It is an error for the model alone."""
+
+    reason: str
+
+
+ResultView = DiffView | TodoView | ShellView | FoundView | PageView | LinesView | PlanView | DenialView | NotNowView
 """An older version leaves out a view that it does not know."""
 
 
@@ -268,6 +275,11 @@ class ToolResultMessage(Entry, frozen=True, kw_only=True, tag="tool_result"):
     def tool_call_id(self) -> str:
         """The id of the call under the name that strategies know it by (seed 004)."""
         return self.call_id
+
+    @property
+    def failed(self) -> bool:
+        """Whether something went wrong: the model gets more than that as an error, lest it tries the same again."""
+        return self.is_error and not any(isinstance(view, NotNowView) for view in self.ui)
 
 
 Message = SystemMessage | DeveloperMessage | UserMessage | AssistantMessage | ToolResultMessage

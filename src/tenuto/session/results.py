@@ -15,6 +15,7 @@ from tenuto.protocol.message import (
     DiffView,
     FoundView,
     LinesView,
+    NotNowView,
     PageView,
     PlanView,
     ResultView,
@@ -62,6 +63,12 @@ def change_words(view: DiffView) -> str:
     return f"moved from {sanitize_line(view.moved_from)}" if view.moved_from else ""
 
 
+def changed_path(result: ToolResultMessage | None) -> str:
+    """Return the path of the one file that a call changed, as users read it; empty for every other call."""
+    paths = [view.path for view in result.ui if isinstance(view, DiffView)] if result is not None else []
+    return paths[0] if len(paths) == 1 else ""
+
+
 def _counts(added: int, removed: int) -> Fact:
     return ((f"+{added}", "added"), (f"−{removed}", "removed"))
 
@@ -102,6 +109,8 @@ def _view_facts(view: ResultView) -> list[Fact]:
         case TodoView():
             done = sum(item.status == "done" for item in view.items)
             return [_plain(f"{done} of {len(view.items)} done")] if view.items else []
+        case NotNowView():
+            return [_plain(f"not now: {sanitize_line(view.reason)}")]
         case DenialView():
             return []
 

@@ -44,11 +44,16 @@ def argument(arguments: Arguments, *names: str) -> str:
     return ""
 
 
-def summarise_call(name: str, arguments: str) -> str:
-    """Return the path, command or pattern of a call; for other tools its short arguments. One line, bounded."""
+def summarise_call(name: str, arguments: str, path: str = "") -> str:
+    """Return the path, command or pattern of a call; for other tools its short arguments. One line, bounded.
+
+    `path` is the one of its file as users read it, where that is known: models often write it from the root.
+    """
     values = read_arguments(arguments)
     if values is None:
         return ""
+    if path and values.get("path"):
+        values["path"] = path
     if name == "todo":
         items: Any = values.get("items")
         return f"{len(cast('list[Any]', items))} items" if isinstance(items, list) else ""

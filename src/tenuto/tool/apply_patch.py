@@ -69,7 +69,7 @@ class ApplyPatchTool(BuiltinTool):
         planned = await asyncio.to_thread(plan_patch, patch, context)
         check_approved(paths_of(patch, context), planned.changes, context)
         files = change_files(planned.changes, context)
-        text = _report(planned, context)
+        text = _report(planned)
         return ToolOutput(parts=(TextPart(text=text),), ui=tuple(planned.diffs), files=files)
 
 
@@ -237,8 +237,8 @@ class _Files:
         source = self._came_from.get(path, path)
         before, after = self._disk[source], self._now[path]
         refuse_masks(_text(before), _text(after))
-        diff = diff_view(str(path), _text(before), _text(after), created=before is None)
-        moved = str(source) if source != path else ""
+        diff = diff_view(self._shown(path), _text(before), _text(after), created=before is None)
+        moved = self._shown(source) if source != path else ""
         return msgspec.structs.replace(diff, deleted=after is None, moved_from=moved)
 
 
@@ -256,20 +256,19 @@ def _text(data: bytes | None) -> str:
     return content.text if content is not None else ""
 
 
-def _report(planned: PlannedPatch, context: ToolContext) -> str:
+def _report(planned: PlannedPatch) -> str:
     lines = [f"The patch was applied to {plural(len(planned.diffs), 'file')}:"]
     for diff in planned.diffs:
-        shown = show_path(Path(diff.path), context)
         counts = f"(+{diff.added} −{diff.removed})"
         if diff.deleted:
-            lines.append(f"D {shown}")
+            lines.append(f"D {diff.path}")
         elif diff.created:
-            lines.append(f"A {shown} {counts}")
+            lines.append(f"A {diff.path} {counts}")
         elif diff.moved_from:
-            lines.append(f"M {show_path(Path(diff.moved_from), context)} -> {shown} {counts}")
+            lines.append(f"M {diff.moved_from} -> {diff.path} {counts}")
         else:
-            lines.append(f"M {shown} {counts}")
+            lines.append(f"M {diff.path} {counts}")
     if planned.tolerances:
         lines.append(f"Not all lines matched exactly ({'; '.join(planned.tolerances)}); this is what was changed:")
-        lines += [f"{show_path(Path(diff.path), context)}:\n{diff.diff}" for diff in planned.diffs if diff.diff]
+        lines += [f"{diff.path}:\n{diff.diff}" for diff in planned.diffs if diff.diff]
     return "\n".join(lines)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tenuto.guard.subject import ApprovalSubject
+from tenuto.protocol.message import NotNowView
 from tenuto.protocol.part import TextPart
 from tenuto.text.bounding import replace_surrogates
 from tenuto.tool.output import ToolOutput
-from tenuto.tool.run.context import BuiltinTool, ToolContext, ToolError
+from tenuto.tool.run.context import BuiltinTool, NotNowError, ToolContext, ToolError
 
 if TYPE_CHECKING:
     from tenuto.tool.run.arguments import CompactArguments
@@ -25,8 +26,12 @@ class CompactTool(BuiltinTool):
         return ApprovalSubject(kind="none", tool=self.name, summary=arguments.focus or "")
 
     async def run(self, arguments: CompactArguments, context: ToolContext) -> ToolOutput:
-        """Ask for it. Raises `ToolError` with why there will be none."""
+        """Ask for it. Raises `ToolError` where there never is one."""
         if context.ask_compaction is None:
             raise ToolError("nobody can compact this conversation; go on with the work")
-        text = await context.ask_compaction(replace_surrogates((arguments.focus or "").strip()))
+        try:
+            text = await context.ask_compaction(replace_surrogates((arguments.focus or "").strip()))
+        except NotNowError as error:
+            # For the model it stays an error: so a call that is made again and again is found.
+            return ToolOutput(parts=(TextPart(text=str(error)),), ui=(NotNowView(reason=error.reason),), is_error=True)
         return ToolOutput(parts=(TextPart(text=text),))

@@ -77,7 +77,7 @@ def _plan(arguments: WriteArguments, context: ToolContext) -> tuple[PlannedChang
     if not path.exists():
         refuse_masks("", text)
         created = PlannedChange(path=path, data=text.encode(), op="write")
-        return created, diff_view(str(path), "", text, created=True)
+        return created, diff_view(show_path(path, context), "", text, created=True)
     if not context.files.digest(str(path)):
         raise ToolError(
             f"{show_path(path, context)} exists and you have not read it; nothing was written. "
@@ -97,7 +97,7 @@ def _plan(arguments: WriteArguments, context: ToolContext) -> tuple[PlannedChang
     except UnicodeEncodeError as error:
         raise ToolError(not_encodable(found.content, error)) from None
     change = PlannedChange(path=path, data=data, op="write")
-    return change, diff_view(str(path), found.content.text, fitted)
+    return change, diff_view(show_path(path, context), found.content.text, fitted)
 
 
 def _extend(found: FoundFile, text: str) -> str:

@@ -6,6 +6,7 @@ from tenuto.protocol.message import (
     DiffView,
     FoundView,
     LinesView,
+    NotNowView,
     PageView,
     PlanView,
     ShellView,
@@ -196,6 +197,11 @@ def tool_items() -> list[Item]:
             seconds=1.5,
         ),
         tool("fetch", '{"url":"https://example.com/no"}', state="failed", result=result("fetch", "404 not found")),
+        tool(
+            "compact",
+            '{"focus":"the parser"}',
+            result=result("compact", "Nothing was done.", ui=(NotNowView(reason="nothing new"),), is_error=True),
+        ),
         tool("mcp__db__query", '{"sql":"select 1","limit":5}', result=result("query", "1\n2\n3\n4\n5\n6\n7")),
         tool(
             "plan",

@@ -7,6 +7,9 @@ from msgspec.structs import replace
 
 from tenuto.protocol.entry import TodoItem
 from tenuto.protocol.message import DiffView, PlanView, ShellView, TodoView
+from tenuto.protocol.part import ToolCallPart
+from tenuto.session.exporters.markdown import call_subject
+from tenuto.session.exporters.source import Call
 from tenuto.session.plans import PLAN_CALL
 from tenuto.tool.run.registry import ToolRegistry
 from tenuto.tui.render.items import estimate_height, render_item
@@ -112,3 +115,17 @@ def test_a_plan_is_as_high_as_its_rows_is_found_and_copied():
     assert estimate_height(item, 100, FOLDED) == len(render_item(item, 100, FOLDED)) == 27
     assert "step29" in searched_text(item)
     assert "- step29 of the plan" in item_text(item)
+
+
+@pytest.mark.parametrize("name", ["edit", "write"])
+def test_a_change_stands_under_the_path_that_users_read_however_the_model_wrote_it(name):
+    """On the screen and in exports; the link of the screen leads to the file all the same."""
+    arguments = '{"path":"/home/ann/shop/src/a.py","content":"x"}'
+    done = samples.result(name, "done", ui=(replace(DIFF, path="src/a.py"),))
+    (head, *_) = render_item(samples.tool(name, arguments, result=done), 100, FOLDED)
+    assert f"{name.title()} src/a.py · +30" in head.text
+    assert any("/home/ann/shop/src/a.py" in style for _text, style in head.spans)
+    call = Call(part=ToolCallPart(id="c1", name=name, arguments=arguments), result=done)
+    assert call_subject(call) == "src/a.py"
+    outside = samples.result(name, "done", ui=(replace(DIFF, path="/etc/a.py"),))
+    assert call_subject(Call(part=call.part, result=outside)) == "/etc/a.py"

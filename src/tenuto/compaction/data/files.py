@@ -81,7 +81,7 @@ def _touched(entry: HistoryEvent) -> Iterable[tuple[str, bool]]:
     if isinstance(entry, ToolResultMessage):
         for use in entry.files:
             yield use.path, use.op != "read"
-        for shown in entry.ui:
+        for shown in () if entry.files else entry.ui:  # a change that another program made has no use of ours
             if isinstance(shown, DiffView):
                 yield shown.path, True
     elif isinstance(entry, DeveloperMessage):

@@ -88,12 +88,14 @@ class CompactionPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NothingToCompact(msgspec.Struct, frozen=True, kw_only=True):
-    """Why there is nothing to summarise, as one line. `edits` can make the view smaller all the same, if not empty.
+    """Why there is nothing to summarise, as one line, and in few words (`brief`).
 
-    `cut` is the seq up to which a summary could be made that would save too little (0: none could).
+    `edits` can make the view smaller all the same, if not empty. `cut` is the seq up to which a summary could be made
+    that would save too little (0: none could).
     """
 
     reason: str
+    brief: str
     edits: tuple[ViewEdit, ...] = ()
     cut: int = 0
 
@@ -121,13 +123,13 @@ def plan_compaction(
     `unseen_tokens` bounds the results that the model has not seen yet (`None`: by what the window leaves).
     """
     if size.fixed >= CROWDED_SHARE * budget.window or budget.trigger - size.fixed - size.queued < LEAST_FREE:
-        return NothingToCompact(reason=_fixed_parts_reason(size, budget))
+        return NothingToCompact(reason=_fixed_parts_reason(size, budget), brief="what has to stay is too large")
     previous = active_compaction(path, model_id)
     start = position_of(path, previous.first_kept_index) if previous is not None else 0
     by_seq = {message.seq: message for message in view if message.seq}
     items = visible_items(path[start:], by_seq, meter)
     if reason := _unfit_reason(items, previous, first_kept):
-        return NothingToCompact(reason=reason)
+        return NothingToCompact(reason=reason, brief=_brief(reason, reason))
     divides = manual and (previous is None or items[-1].entry.seq > previous.seq)
     basis = _Basis(path, start, items, by_seq, size, budget, meter, first_kept, unseen_tokens, divides)
     said = meter.texts.of(path)
@@ -138,7 +140,9 @@ def plan_compaction(
     allowance, cut, shortened, split = division
     if not _tells(basis, division):
         reason = _too_small_reason(items, previous, allowance) + _what_takes_room(size, budget)
-        return NothingToCompact(reason=reason, edits=shortened.edits(0, by_seq))
+        return NothingToCompact(
+            reason=reason, brief=_brief(reason, "too little to summarise"), edits=shortened.edits(0, by_seq)
+        )
     kept_tokens = shortened.tokens_from(cut)
     kept_whole = _kept_whole(split.message, basis, allowance, kept_tokens)
     history_end = split.index if split.index is not None else cut
@@ -147,7 +151,7 @@ def plan_compaction(
     first = items[cut].entry.seq if cut < len(items) else items[-1].entry.seq + 1
     gain = round(_best_gain(replaced, items[:cut], split.message, allowance) * size.calibration)
     if manual and not first_kept and gain < LEAST_GAIN * size.tokens:
-        return NothingToCompact(reason=_no_gain_reason(size, gain, first), cut=first)
+        return NothingToCompact(reason=_no_gain_reason(size, gain, first), brief="nothing to gain", cut=first)
     return CompactionPlan(
         cut=first,
         is_split_turn=split.start > 0,
@@ -433,6 +437,10 @@ def _unfit_reason(items: Sequence[Item], previous: CompactionEntry | None, first
     if first_kept and not _is_cut(items, first_kept):
         return f"entry {first_kept} is not a place where the conversation can be cut"
     return ""
+
+
+def _brief(reason: str, otherwise: str) -> str:
+    return "nothing new" if reason.startswith(NOTHING_NEW) else otherwise
 
 
 def _fixed_parts_reason(size: ContextSize, budget: Budget) -> str:

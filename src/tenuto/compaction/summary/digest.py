@@ -60,7 +60,7 @@ def error_text(result: ToolResultMessage, longest: int = MAX_LINE) -> str:
     No line has more than `longest` characters. Empty for a result that did not fail, that the user stopped, or that has
     no words.
     """
-    if not result.is_error or result.interrupted:
+    if not result.failed or result.interrupted:
         return ""
     output = sanitize_for_terminal(text_of(result.parts))
     lines = [line for line in map(str.strip, output.splitlines()) if line and not is_opaque(line)]

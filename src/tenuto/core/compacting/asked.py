@@ -23,7 +23,7 @@ from tenuto.protocol.message import (
     UserMessage,
 )
 from tenuto.session.view.tree import newest_of_kind
-from tenuto.tool.run.context import ToolError
+from tenuto.tool.run.context import NotNowError, ToolError
 
 FAILED_KIND = "no compaction"
 """The kind of the note that tells the model that the compaction it asked for came to nothing."""
@@ -36,20 +36,23 @@ TOO_SOON = "Nothing was done since the last compaction; go on with the work firs
 
 
 async def ask_compaction(live: LiveSession, focus: str) -> str:
-    """Note that the model wants a compaction and return what it is told. Raises `ToolError` with why there is none."""
+    """Note that the model wants a compaction and return what it is told.
+
+    Raises `NotNowError` with why there is none, and `ToolError` where there never is one.
+    """
     if not live.can_ask_compaction:
         raise ToolError(NOT_OFFERED)
     if live.compaction.asked is not None:
-        raise ToolError(NOT_AGAIN)
+        raise NotNowError(NOT_AGAIN, "one is due already")
     path = live.session.path()
     if not is_work_done(path):
-        raise ToolError(TOO_SOON)
+        raise NotNowError(TOO_SOON, "nothing new")
     await live.meter.texts.read(path)
     if type(await choose_strategy(live)) is LadderCompaction:  # what another one would do nobody knows beforehand
         plan = bind_context(live, CompactionRequest(reason="agent", focus=focus)).environment.plan(manual=True)
         if isinstance(plan, NothingToCompact):
             reason = plan.reason.partition("; /compact")[0]
-            raise ToolError(f"Not compacted: {reason}. Go on with the work.")
+            raise NotNowError(f"Not compacted: {reason}. Go on with the work.", plan.brief)
     live.compaction.asked = focus
     return GRANTED
 

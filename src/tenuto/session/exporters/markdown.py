@@ -52,7 +52,7 @@ from tenuto.session.exporters.source import (
     read_outline,
     read_shares,
 )
-from tenuto.session.results import change_words, result_facts, shown_text
+from tenuto.session.results import change_words, changed_path, result_facts, shown_text
 from tenuto.text.call_summary import listed_objects, summarise_call
 from tenuto.text.figures import (
     REASON_WORDS,
@@ -97,7 +97,7 @@ def branch_name(piece: Piece) -> str:
 
 def call_subject(call: Call) -> str:
     """Return the path, command or pattern of a call, on one line."""
-    return sanitize_line(summarise_call(call.part.name, call.part.arguments))
+    return sanitize_line(summarise_call(call.part.name, call.part.arguments, changed_path(call.result)))
 
 
 def call_state(result: ToolResultMessage | None) -> str:
@@ -108,7 +108,7 @@ def call_state(result: ToolResultMessage | None) -> str:
         return "denied"
     if result.interrupted:
         return "interrupted"
-    return "failed" if result.is_error else "done"
+    return "failed" if result.failed else "done"
 
 
 def shell_facts(entry: ShellEntry) -> list[str]:

@@ -140,7 +140,7 @@ def place_subject(tool: str, paths: Sequence[Path], context: ToolContext) -> App
         kind="edit",
         tool=tool,
         summary=names[0] if len(names) == 1 else f"{len(names)} files: {', '.join(names)}",
-        detail="\n".join(map(str, paths)),
+        detail=str(paths[0]) if len(paths) == 1 else "\n".join(names),
         paths=tuple(map(str, paths)),
         concerns=tuple(concerns),
         hard_linked=hard_linked,

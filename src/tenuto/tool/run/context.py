@@ -356,5 +356,13 @@ class ToolError(Exception):
         self.files = files
 
 
+class NotNowError(ToolError):
+    """A call in order that is not done at this time; `reason` says why in few words, for the user."""
+
+    def __init__(self, text: str, reason: str) -> None:
+        super().__init__(text)
+        self.reason = reason
+
+
 class ArgumentError(ToolError):
     """Arguments that do not fit the tool's schema."""

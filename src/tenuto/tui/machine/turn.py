@@ -486,7 +486,7 @@ def result_state(result: ToolResultMessage, before: ToolState) -> ToolState:
         return "interrupted"
     if result.denied or before == "denied":
         return "denied"
-    return "failed" if result.is_error else "done"
+    return "failed" if result.failed else "done"
 
 
 def label_running_calls(change: Change) -> None:

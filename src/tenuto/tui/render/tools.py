@@ -17,7 +17,7 @@ from tenuto.guard.terminal import sanitize_for_terminal, sanitize_line
 from tenuto.protocol.entry import TodoItem
 from tenuto.protocol.message import DenialView, DiffView, PlanView, ResultView, ShellView, TodoView
 from tenuto.protocol.part import text_of
-from tenuto.session.results import Tone, result_facts, shown_text
+from tenuto.session.results import Tone, changed_path, result_facts, shown_text
 from tenuto.session.view.pairing import output_before
 from tenuto.text.call_summary import Arguments, argument, count_edits, describe_patch, first_heading, read_arguments
 from tenuto.text.figures import format_count, format_seconds
@@ -400,7 +400,9 @@ def _subject(item: ToolItem, *, whole: bool) -> str:
     make = _renderer(item).subject
     if make is None:
         return ""
-    own = make(_arguments(item.arguments))
+    arguments = _arguments(item.arguments)
+    path = changed_path(item.result) if item.name in FILE_TOOLS else ""
+    own = make(arguments | {"path": path} if path else arguments)
     text = own or item.summary if item.name in TOOL_RENDERERS else item.summary or own
     return sanitize_for_terminal(text).strip() if whole else sanitize_line(text)
 
