@@ -144,6 +144,13 @@ class ExtensionSettings(Section, frozen=True, kw_only=True):
     hook_timeout: Wait = 120.0
 
 
+class HookSettings(Section, frozen=True, kw_only=True):
+    """Hook commands. `shared` says whether those count that stand in the files of other agents."""
+
+    enabled: bool = True
+    shared: bool = True
+
+
 class SessionSettings(Section, frozen=True, kw_only=True):
     """Sessions on disk. `durability`: when entries are forced to the disk itself, against power cuts.
 
@@ -215,6 +222,7 @@ class Settings(Section, frozen=True, kw_only=True):
     tools: ToolSettings = ToolSettings()
     session: SessionSettings = SessionSettings()
     extensions: ExtensionSettings = ExtensionSettings()
+    hooks: HookSettings = HookSettings()
     instructions: InstructionSettings = InstructionSettings()
     ui: UiSettings = UiSettings()
     request: RequestSettings = RequestSettings()

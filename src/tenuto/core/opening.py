@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from tenuto.config.project import find_hook_files
 from tenuto.config.saved_approvals import FILE as SAVED_APPROVALS
 from tenuto.config.saved_approvals import SavedApprovals
 from tenuto.config.settings import Settings
@@ -46,7 +47,9 @@ from tenuto.tool.run.context import ToolContext
 from tenuto.tool.run.registry import ToolRegistry
 
 if TYPE_CHECKING:
+    from tenuto.core.hooks.life import EndReason
     from tenuto.core.start import Start
+    from tenuto.extension.hooks.commands import HookCommands
 
 
 class ClosedSession(msgspec.Struct, frozen=True):
@@ -212,7 +215,7 @@ class Opener:
             raise UsageError(f"the session works in {place} already")
         if self._start.temporary:
             raise UsageError("a temporary session stays where it began; /new DIR starts one elsewhere")
-        await self._leave()
+        await self._leave("other")
         await self._enter(self._open(self._relocate(session.directory, place)), resumed=True)
 
     def show_again(self, session_id: str) -> None:
@@ -222,7 +225,7 @@ class Opener:
     async def close(self) -> None:
         """Close the open session and the connections."""
         if self._current is not None:
-            await self._leave()
+            await self._leave("other")
         await self._extensions.close()
         await self.models.close()
 
@@ -314,13 +317,17 @@ class Opener:
         except SessionError as error:
             raise UsageError(str(error)) from error
 
-    async def _leave(self) -> None:
+    async def _leave(self, reason: EndReason) -> None:
         live = self.current
         for task in filter(None, (self._refreshing, self._checking)):
             task.cancel()
             await asyncio.wait([task])
         if self.stop_tasks is not None:
             await self.stop_tasks(live)
+        if live.hooks is not None:
+            from tenuto.core.hooks.life import end_session
+
+            await end_session(live, reason)
         await live.tool_context.close()
         for let_go in live.on_leave:
             let_go()
@@ -345,8 +352,9 @@ class Opener:
                 close_session(session)
             raise
         mode = self._choose_mode(session)
+        is_first = self._current is None
         if self._current is not None:
-            await self._leave()
+            await self._leave("resume" if resumed else "clear")
         await self._end_left(session)
         if (state.model, state.effort) != (model, effort) and not session.is_read_only:
             session.append(ModelEntry(model=model, effort=effort))
@@ -370,6 +378,7 @@ class Opener:
             allowed=start.allowed,
             answer_note=start.answer_note,
             extensions=self._extensions,
+            hooks=self._find_hooks(session),
             model=ModelState(self.models.facts(model)),
             task=TaskState(queue_waiting=resumed and bool(state.queue)),
             compaction=CompactionState(strategy=start.compaction),
@@ -390,8 +399,24 @@ class Opener:
         elif model == OFFLINE_MODEL and not (resumed or self._start.model or self._settings.model):
             self._current.notify(FIRST_RUN)
         live = self._current
-        self._extensions.begin(live.session.cwd, live.notify, live.warn)
+        self._extensions.begin(live.session.cwd, live.notify, live.warn, live.compaction.wish)
+        if live.hooks is not None:
+            from tenuto.core.hooks.life import begin_session
+
+            begin_session(live, "resume" if resumed else "startup" if is_first else "clear")
         self._refresh(self._current)
+
+    def _find_hooks(self, session: Session) -> HookCommands | None:
+        """Return the hooks of a session; where no place has a file of them nothing is imported."""
+        settings = self._settings.hooks
+        if not settings.enabled or session.is_read_only:
+            return None
+        files = find_hook_files(self._start.home, session.cwd, self._start.environ, shared=settings.shared)
+        if not files:
+            return None
+        from tenuto.core.hooks.life import make_hooks
+
+        return make_hooks(files, session, self._start)
 
     def _note_jobs(self, live: LiveSession) -> None:
         """A background job began or ended."""

@@ -30,15 +30,23 @@ class Extensions:
         self._settings = settings
         self._notify: Callable[[str, Level], None] = lambda _text, _level: None
         self._report: Callable[[str], None] = lambda _text: None
+        self._wish: Callable[[str, str], None] = lambda _name, _focus: None
         self._loading: asyncio.Task[ExtensionHost | None] | None = None
         self._refused: set[Path] = set()
 
-    def begin(self, cwd: Path, notify: Callable[[str, Level], None], report: Callable[[str], None]) -> None:
+    def begin(
+        self,
+        cwd: Path,
+        notify: Callable[[str, Level], None],
+        report: Callable[[str], None],
+        wish: Callable[[str, str], None],
+    ) -> None:
         """Say what of the project of a session that was opened is not run, and load the user's own files.
 
-        `notify` tells the session's user something, `report` a fault.
+        `notify` tells the session's user something, `report` a fault; `wish` is told who asks for a compaction with
+        which focus.
         """
-        self._notify, self._report = notify, report
+        self._notify, self._report, self._wish = notify, report, wish
         if not self._settings.enabled:
             return
         self._refuse_project(cwd)
@@ -91,7 +99,7 @@ class Extensions:
             return None
         from tenuto.extension.host import ExtensionHost
 
-        host = ExtensionHost(self._tell, self._tell_fault, self._settings.hook_timeout)
+        host = ExtensionHost(self._tell, self._tell_fault, self._settings.hook_timeout, self._tell_wish)
         await host.load(found.sources)
         return host
 
@@ -117,6 +125,9 @@ class Extensions:
 
     def _tell(self, text: str, level: Level) -> None:
         self._notify(text, level)
+
+    def _tell_wish(self, name: str, focus: str) -> None:
+        self._wish(name, focus)
 
     def _tell_fault(self, text: str) -> None:
         self._report(text)
