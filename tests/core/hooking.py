@@ -41,7 +41,7 @@ def says(tmp_path: Path, answer: object, name: str = "answer") -> str:
 
 def notes(tmp_path: Path) -> str:
     """A command that writes what it is told to `told.jsonl`, and says nothing."""
-    return f"(cat; echo) >> {tmp_path / 'told.jsonl'}"
+    return f'given=$(cat); echo "$given" >> {tmp_path / "told.jsonl"}'
 
 
 def told(tmp_path: Path) -> list[dict[str, Any]]:
@@ -76,3 +76,11 @@ def to_model(running: Agent) -> list[str]:
     """What of hooks stands in the log for the model."""
     entries = running.session.entries()
     return [entry.text for entry in entries if isinstance(entry, DeveloperMessage) and entry.kind == "hook"]
+
+
+def is_dead(pid: int) -> bool:
+    """Whether a process has ended; one that nobody has asked about yet counts."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True

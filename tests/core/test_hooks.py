@@ -18,13 +18,14 @@ from tenuto.protocol.event import (
 )
 from tenuto.protocol.message import ToolResultMessage
 from tenuto.protocol.part import text_of
-from tests.core.compacting import compact, compactions, talk
+from tests.core.compacting import LONG_ANSWER, compact, compactions, talk
 from tests.core.harness import PROTOCOLS, agent, one_call_each, reopened
 from tests.core.hooking import (
     about_hooks,
     events_told,
     group,
     hook,
+    is_dead,
     kept,
     notes,
     notices,
@@ -37,6 +38,7 @@ from tests.core.hooking import (
 )
 from tests.core.test_approvals import answer
 from tests.core.test_asked_compaction import WINDOW, talk_a_while, works
+from tests.extension.extending import extend
 from tests.server import Call, Reply, ScriptedServer
 
 MAKE = Call("bash", {"command": "echo one > made.txt"})
@@ -68,8 +70,11 @@ async def test_every_event_is_told_once_and_in_order(tmp_path, protocol):
     every = ("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop", "Notification")
     every += ("PreCompact", "PostCompact", "SessionEnd", "SubagentStop")
     own(tmp_path, **{event: [group(notes(tmp_path))] for event in every})
-    script = works([MAKE])
-    async with ScriptedServer(script, window=WINDOW) as server:
+
+    first = [Reply(tool_calls=[MAKE])]
+    async with ScriptedServer(
+        talk(lambda _request: first.pop() if first else Reply(LONG_ANSWER)), window=WINDOW
+    ) as server:
         async with reopened(tmp_path, server, model=f"{protocol}/test", mode="ask") as running:
             await running.send("work now")
             await running.until(ApprovalRequestedEvent)
@@ -77,14 +82,14 @@ async def test_every_event_is_told_once_and_in_order(tmp_path, protocol):
                 await asyncio.sleep(0.01)
             await answer(running, "once")
             await asyncio.wait_for(running.runtime.wait_settled(), 20)
-            first = events_told(tmp_path)
+            at_first = events_told(tmp_path)
             await talk_a_while(running)
             before = len(events_told(tmp_path))
             await compact(running)
             await running.ask("and now?")
             after = events_told(tmp_path)[before:]
         ended = events_told(tmp_path)[before + len(after) :]
-        assert first == ["SessionStart", "UserPromptSubmit", "PreToolUse", "Notification", "PostToolUse", "Stop"]
+        assert at_first == ["SessionStart", "UserPromptSubmit", "PreToolUse", "Notification", "PostToolUse", "Stop"]
         assert after == ["PreCompact", "PostCompact", "SessionStart", "UserPromptSubmit", "Stop"]
         assert ended == ["SessionEnd"]
         assert not any(request.refused for request in server.requests) and not server.faults
@@ -433,10 +438,7 @@ async def test_an_interrupt_ends_a_hook_and_everything_that_it_started(tmp_path)
             await asyncio.sleep(0.01)
         await running.runtime.executor.stop(running.runtime.live)
         assert (await asyncio.wait_for(running.runtime.wait_settled(), 20)).outcome == "interrupted"
-        with pytest.raises(ProcessLookupError):
-            import os
-
-            os.kill(int((tmp_path / "pid").read_text()), 0)
+        assert is_dead(int((tmp_path / "pid").read_text()))
         assert not made(tmp_path)
 
 
@@ -449,3 +451,32 @@ async def test_a_result_stays_although_its_hook_is_interrupted(tmp_path):
         await running.runtime.executor.stop(running.runtime.live)
         await asyncio.wait_for(running.runtime.wait_settled(), 20)
         assert not last_result(running).is_error and not last_result(running).interrupted
+
+
+async def test_the_command_names_source_and_last_outcome(tmp_path):
+    path = own(tmp_path, PreToolUse=[group("exit 2", matcher="Bash"), group("exit 1")], Stop=[group("true")])
+    write_hooks(tmp_path / "work" / ".codex" / "hooks.json", Stop=[group("true")])
+    async with agent(tmp_path, one_call_each(MAKE)) as running:
+        (before,) = await running.runtime.run_command("/hooks")
+        assert before.text.count("not asked yet") == 3 and "not run: it is the project's" in before.text
+        await running.ask("go")
+        (after,) = await running.runtime.run_command("/hooks")
+        assert str(path) in after.text
+        for words in ("PreToolUse Bash: exit 2", "blocked, ", "it ended with exit code 1", "nothing to say"):
+            assert words in after.text
+
+
+async def test_an_extension_asks_for_a_compaction(tmp_path):
+    extend(
+        tmp_path,
+        "def setup(tenuto):\n    tenuto.on('session_compact', lambda event: None)\n"
+        "    tenuto.request_compaction('the colour of the door')\n",
+    )
+    async with ScriptedServer(works([MAKE]), window=WINDOW) as server:
+        async with reopened(tmp_path, server, environ={"TENUTO_EXTENSIONS__ENABLED": "false"}) as running:
+            await talk_a_while(running)
+        async with reopened(tmp_path, server, resume_latest=True) as running:
+            await running.runtime.live.extensions.host()
+            await running.ask("work now")
+            assert [entry.focus for entry in compactions(running)] == ["the colour of the door"]
+            assert any("The extension mine asked for a compaction" in text for text in notices(running))
