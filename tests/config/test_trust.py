@@ -55,6 +55,7 @@ ONLY_THE_USER = frozenset(
         ),
         "session.durability",
         "instructions.also",
+        *(f"hooks.{key}" for key in ("enabled", "shared")),
         *(f"extensions.{key}" for key in ("enabled", "paths", "disabled", "hook_timeout")),
         *(
             f"ui.{key}"
@@ -140,14 +141,14 @@ def test_s1_a_project_makes_the_mode_only_stricter(own: str | None, wanted: str,
 
 def test_s1_many_keys_are_one_line_and_what_is_no_setting_is_named_as_such(tmp_path: Path) -> None:
     text = (
-        "hooks = 1\n[tools]\n" + "\n".join(f'"k{{{number}}}" = 1' for number in range(20)) + "\n[ui]\nthem = 'dark'\n"
+        "boats = 1\n[tools]\n" + "\n".join(f'"k{{{number}}}" = 1' for number in range(20)) + "\n[ui]\nthem = 'dark'\n"
     )
     write(tmp_path / "project/.tenuto/settings.toml", text)
     found, problems = load_settings(tmp_path / "home", tmp_path / "project", {})
     assert found == Settings()
     assert len(problems) == 3
     assert 'tools."k{0}", ' in problems[0] and " and 12 more are ignored" in problems[0]
-    assert "hooks is ignored: there is no such setting" in problems[1]
+    assert "boats is ignored: there is no such setting" in problems[1]
     assert "ui.them is ignored: there is no such setting; did you mean ui.theme?" in problems[2]
 
 

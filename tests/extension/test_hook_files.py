@@ -166,7 +166,7 @@ def test_what_a_condition_means(condition, tool, values, fits):
 )
 def test_what_a_hook_hands_back_unchanged_is_unchanged(path, tool):
     values = {"path": path, "limit": 3}
-    told = their_input(tool, values, Path("/work/place"))
+    told = their_input(tool, values, Path("/place"))
     assert our_input(tool, told, told) == values
     assert our_input(tool, told, {**told, "file_path": "/else"})["path"] == "/else"
 
