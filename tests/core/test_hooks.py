@@ -466,6 +466,37 @@ async def test_the_command_names_source_and_last_outcome(tmp_path):
             assert words in after.text
 
 
+async def test_reload_reads_the_files_again(tmp_path):
+    own(tmp_path, PreToolUse=[group("exit 2")])
+    async with agent(tmp_path, one_call_each(MAKE, MAKE)) as running:
+        own(tmp_path, Stop=[group(notes(tmp_path))])
+        outcomes = await running.runtime.run_command("/reload")
+        assert "Hooks: 1." in str(outcomes)
+        await running.ask("go")
+        assert made(tmp_path) and events_told(tmp_path) == ["Stop"]
+
+
+async def test_files_that_come_later_are_named_by_reload(tmp_path):
+    async with agent(tmp_path, one_call_each()) as running:
+        own(tmp_path, Stop=[group("true")])
+        assert "hold in the next session" in str(await running.runtime.run_command("/reload"))
+
+
+async def test_a_change_that_cannot_run_is_the_hooks_fault(tmp_path):
+    changed = decides("allow", "", updatedInput={"no such": 5})
+    own(tmp_path, PreToolUse=[group(says(tmp_path, changed))])
+    async with agent(tmp_path, one_call_each(MAKE)) as running:
+        assert (await running.ask("go")).outcome == "completed"
+        assert "A hook changed this bash call" in text_of(last_result(running).parts) and not made(tmp_path)
+
+
+async def test_a_session_in_which_nothing_was_said_leaves_nothing_behind(tmp_path):
+    own(tmp_path, SessionStart=[group("echo hello")], SessionEnd=[group(notes(tmp_path))])
+    async with agent(tmp_path, one_call_each()) as running:
+        directory = running.session.directory
+    assert events_told(tmp_path) == ["SessionEnd"] and not directory.exists()
+
+
 async def test_an_extension_asks_for_a_compaction(tmp_path):
     extend(
         tmp_path,

@@ -135,7 +135,7 @@ class CallRunner:
         if ruling.call is not call:
             prepared = await prepare(ruling.call, live.tools, live.tool_context, self._may_look)
             if isinstance(prepared, ToolResultMessage):
-                return prepared
+                return denied_result(call, f"A hook changed this {call.name} call; it was not run. {_text(prepared)}")
         refusal = await self._refusal(prepared, ruling)
         if refusal is not None:
             return refusal
@@ -280,6 +280,10 @@ class CallRunner:
             if isinstance(view, TodoView):
                 live.session.append(TodoEntry(items=view.items))
                 live.bus.publish(TodoChangedEvent(session_id=live.id, items=view.items))
+
+
+def _text(result: ToolResultMessage) -> str:
+    return "\n".join(part.text for part in result.parts if isinstance(part, TextPart))
 
 
 async def _cancel_all(tasks: Sequence[asyncio.Task[ToolResultMessage]]) -> None:

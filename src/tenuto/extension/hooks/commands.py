@@ -54,6 +54,14 @@ class HookCommands:
         """Wait until the files are read."""
         await asyncio.shield(self._reading)
 
+    async def reload(self, files: Sequence[HookFile]) -> None:
+        """Read these files as they are now, in the place of those before."""
+        self._files = tuple(files)
+        self._told.clear()
+        self.outcomes.clear()
+        await self.ready()
+        await self._read()
+
     async def ask(
         self, event: EventName, details: Mapping[str, Any], *, names: tuple[str, ...] = (), longest: float | None = None
     ) -> Heard:
