@@ -280,7 +280,8 @@ async def test_a_blocked_prompt_of_a_run_without_a_user_is_its_failure(tmp_path)
         assert (settled.outcome, settled.error) == ("failed", "A hook blocked the prompt: it has a key")
 
 
-async def test_the_start_of_a_session_gives_context_before_the_first_request(tmp_path):
+@pytest.mark.matrix
+async def test_the_start_of_a_session_gives_context_before_the_first_request(tmp_path, task_start):
     own(tmp_path, SessionStart=[group("sleep 0.3; echo the sprint ends on Friday", matcher="startup")])
     async with ScriptedServer(one_call_each()) as server:
         async with reopened(tmp_path, server) as running:
