@@ -24,6 +24,7 @@ FAULTS = {
     "flooding errors": (hook("yes >&2"), "wrote more than 400 KB"),
     "crashing": (hook("kill -SEGV $$"), "exit code 139"),
     "failing": (hook("echo Traceback >&2; echo ValueError: no >&2; exit 1"), "exit code 1: ValueError: no"),
+    "failing otherwise each time": (hook("date +%N >&2; exit 1"), "exit code 1: "),
     "lying": (hook("echo '{\"decision\": 5}'"), "$.decision"),
     "lying in its tongue": (hook("echo '{broken'"), "its answer cannot be read"),
     "lying with a list": (hook("echo '{\"hookSpecificOutput\": []}'"), "its answer cannot be read"),

@@ -42,7 +42,7 @@ class HookCommands:
         self._files = tuple(files)
         self._run = run
         self._report: Callable[[str], None] = lambda _text: None
-        self._told: set[str] = set()
+        self._told: set[str | HookCommand] = set()
         self._owed: list[asyncio.Task[Heard | None]] = []
         self._beside: set[asyncio.Task[Any]] = set()
         self.read = ReadHooks()
@@ -123,10 +123,11 @@ class HookCommands:
                 await asyncio.wait(late)
         self._reading.cancel()
 
-    def report(self, text: str) -> None:
-        """Tell the user, once."""
-        if text not in self._told:
-            self._told.add(text)
+    def report(self, text: str, of: HookCommand | None = None) -> None:
+        """Tell the user, once; of a command only its first fault, because the words of the next may differ."""
+        topic = of or text
+        if topic not in self._told:
+            self._told.add(topic)
             self._report(text)
 
     async def _read(self) -> None:
@@ -156,7 +157,8 @@ class HookCommands:
     def _note_fault(self, command: HookCommand, fault: str) -> HookAnswer | None:
         blocks = command.blocks_on_failure and command.event in CAN_BLOCK
         self._note(command, fault, is_fault=True)
-        self.report(f"The {command.name} failed: {fault}{'' if blocks else '; everything goes on without it'}")
+        ending = "" if blocks else "; everything goes on without it"
+        self.report(f"The {command.name} failed: {fault}{ending}", command)
         return HookAnswer(verdict="deny", reason=f"the {command.name} failed: {fault}") if blocks else None
 
     def _note(self, command: HookCommand, text: str, *, is_fault: bool = False) -> None:
