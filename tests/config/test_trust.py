@@ -69,6 +69,7 @@ ONLY_THE_USER = frozenset(
         *(f"providers.*.{key}" for key in ("kind", "base_url", "api_key_env", "headers")),
         *(f"extensions.{key}" for key in ("enabled", "paths", "disabled", "hook_timeout")),
         *("compaction.strategy", "ui.notification_command", "ui.status_command"),
+        *("hooks.enabled", "hooks.shared"),
         *("approvals.allow", "approvals.ask", "approvals.deny"),
         *("tools.pass_environment", "tools.mask_sent", "ui.mask_secrets"),
         *(f"sandbox.{key}" for key in ("enabled", "kind", "network", "writable", "readable", "hidden")),
@@ -166,14 +167,16 @@ def test_s1_a_project_makes_the_mode_stricter_and_with_trust_looser_but_never_au
 
 
 def test_s1_many_keys_are_one_line_and_what_is_no_setting_is_named_as_such(tmp_path: Path) -> None:
-    text = "hooks = 1\n" + "\n".join(f'[providers."k{{{number}}}"]\nbase_url = "x"' for number in range(20))
-    write(tmp_path / "project/.tenuto/settings.toml", f"{text}\n[ui]\nthem = 'dark'\n")
+    text = (
+        "boats = 1\n[tools]\n" + "\n".join(f'"k{{{number}}}" = 1' for number in range(20)) + "\n[ui]\nthem = 'dark'\n"
+    )
+    write(tmp_path / "project/.tenuto/settings.toml", text)
     found, problems = load_settings(tmp_path / "home", tmp_path / "project", {})
     assert found == Settings()
     assert len(problems) == 3
-    assert "hooks is ignored: there is no such setting" in problems[0]
-    assert "ui.them is ignored: there is no such setting; did you mean ui.theme?" in problems[1]
-    assert 'providers."k{0}".base_url, ' in problems[2] and " and 12 more are ignored" in problems[2]
+    assert 'tools."k{0}", ' in problems[0] and " and 12 more are ignored" in problems[0]
+    assert "boats is ignored: there is no such setting" in problems[1]
+    assert "ui.them is ignored: there is no such setting; did you mean ui.theme?" in problems[2]
 
 
 def pipe(file: Path, _outside: Path) -> None:

@@ -236,6 +236,10 @@ def _subcommand(words: tuple[str, ...]) -> Callable[[], int]:
         from tenuto.cli.doctor.command import run_doctor
 
         return lambda: run_doctor(tuple(rest), home, os.environ)
+    if name == "hooks":
+        from tenuto.cli.hooks import run_hooks
+
+        return lambda: run_hooks(tuple(rest), home, os.environ)
     if name == "models":
         from tenuto.cli.models import run_models
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tenuto.command.outcome import Choice, Choose, CommandOutcome, EditFile, ReadOwnFiles, Say
 from tenuto.config.instructions import NAMES
-from tenuto.config.project import project_root
+from tenuto.config.project import find_hook_files, project_root
 from tenuto.core.errors import UsageError
 from tenuto.core.runtime import Runtime
 from tenuto.core.state.instructions import describe_patterns, instructions_of, told_instructions
@@ -95,11 +95,23 @@ async def run_reload(runtime: Runtime, argument: str) -> list[CommandOutcome]:
     changed = reload_system_entry(runtime.live)
     runtime.live.publish_usage()
     names = await runtime.live.extensions.reload()
-    loaded = f" Extensions: {', '.join(names)}." if names else ""
+    loaded = (f" Extensions: {', '.join(names)}." if names else "") + await _reload_hooks(runtime)
     return [
         ReadOwnFiles(),
         Say(("Instructions and tools are read again." if changed else "Nothing has changed.") + loaded),
     ]
+
+
+async def _reload_hooks(runtime: Runtime) -> str:
+    """Read the hook files again and return what is to be said of it."""
+    live, settings = runtime.live, runtime.settings.hooks
+    if not settings.enabled or live.session.is_read_only:
+        return ""
+    files = find_hook_files(runtime.home, live.session.cwd, runtime.start.environ, shared=settings.shared)
+    if live.hooks is None:
+        return " There are hook files now; they hold in the next session (/new)." if files else ""
+    await live.hooks.reload(files)
+    return f" Hooks: {len(live.hooks.commands)}."
 
 
 async def run_pin(runtime: Runtime, argument: str) -> list[CommandOutcome]:

@@ -209,8 +209,11 @@ COMMANDS: tuple[Command, ...] = (
         offers=True,
         topic="trust_commands",
     ),
+    Command(
+        "hooks", "the commands that are asked at events: where they stand, what they did last", topic="hook_commands"
+    ),
     Command("keys", "list or customise key bindings", "[edit]", values=("edit",), topic="screen_commands"),
-    Command("reload", "read instruction files, tools, extensions and your keys again", topic="project_commands"),
+    Command("reload", "read instruction files, tools, extensions, hooks and your keys again", topic="project_commands"),
     Command("exit", "leave; the session stays", aliases=("quit",), topic="session_commands"),
 )
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+from msgspec import Struct
 
 EXTENSIONS = Path(".tenuto") / "extensions"
 """Where a project's extensions lie."""
@@ -23,6 +25,45 @@ _SYSTEM = ("/proc", "/sys", "/dev")
 """Files there are regular by name only: they hold other programs' memory, or never end."""
 _BRANCH = re.compile(r"ref: refs/heads/([^\x00-\x1f\x7f]{1,255})")
 _HEAD = re.compile(r"(?:ref: refs/([^\x00-\x1f\x7f]{1,255})|([0-9a-f]{40,64}))")
+
+
+HOOKS_FILE = "hooks.json"
+_SHARED_FILES = (".claude/settings.json", ".claude/settings.local.json", ".codex/hooks.json")
+"""Where other agents have hooks, in the user's home and in a project."""
+
+
+class HookFile(Struct, frozen=True):
+    """A file with hooks. `root` is the project that it came with, `None` for one of the user's own.
+
+    `is_shared`: it is another agent's, and may have none.
+    """
+
+    path: Path
+    root: Path | None = None
+    is_shared: bool = False
+
+
+def find_hook_files(home: Path, cwd: Path, environ: Mapping[str, str], *, shared: bool = True) -> list[HookFile]:
+    """Return the hook files that there are, the user's before the project's. Looks at each place once, reads nothing.
+
+    `shared` says whether those of other agents count.
+    """
+    user = environ.get("HOME", "")
+    root = project_root(cwd)
+    places = [HookFile(home / HOOKS_FILE)]
+    if user and shared:
+        places += [HookFile(Path(user, name), None, True) for name in _SHARED_FILES if "local" not in name]
+    for place in dict.fromkeys((root, cwd)):
+        places.append(HookFile(place / ".tenuto" / HOOKS_FILE, root))
+        places += [HookFile(place / name, root, True) for name in _SHARED_FILES if shared]
+    found: dict[tuple[int, int], HookFile] = {}
+    for file in places:
+        try:
+            facts = file.path.stat()
+        except OSError:
+            continue
+        found.setdefault((facts.st_dev, facts.st_ino), file)  # in the user's home a project's file may be their own
+    return list(found.values())
 
 
 class RefusedFileError(Exception):

@@ -178,6 +178,13 @@ class SandboxSettings(Section, frozen=True, kw_only=True):
     hidden: tuple[str, ...] = ()
 
 
+class HookSettings(Section, frozen=True, kw_only=True):
+    """Hook commands. `shared` says whether those count that stand in the files of other agents."""
+
+    enabled: bool = True
+    shared: bool = True
+
+
 class SessionSettings(Section, frozen=True, kw_only=True):
     """Sessions on disk. `durability`: when entries are forced to the disk itself, against power cuts.
 
@@ -255,6 +262,7 @@ class Settings(Section, frozen=True, kw_only=True):
     sandbox: SandboxSettings = SandboxSettings()
     session: SessionSettings = SessionSettings()
     extensions: ExtensionSettings = ExtensionSettings()
+    hooks: HookSettings = HookSettings()
     instructions: InstructionSettings = InstructionSettings()
     ui: UiSettings = UiSettings()
     request: RequestSettings = RequestSettings()

@@ -37,6 +37,7 @@ NEVER_KEYS = frozenset(
         "approvals",
         "compaction.strategy",
         "extensions",
+        "hooks",
         "keys",
         "providers",
         "sandbox",

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from tenuto.config.project import find_hook_files
 from tenuto.config.saved_approvals import FILE as SAVED_APPROVALS
 from tenuto.config.saved_approvals import SavedApprovals
 from tenuto.config.settings import Settings
@@ -49,7 +50,9 @@ from tenuto.tool.run.context import ToolContext
 from tenuto.tool.run.registry import ToolRegistry
 
 if TYPE_CHECKING:
+    from tenuto.core.hooks.life import EndReason
     from tenuto.core.start import Start
+    from tenuto.extension.hooks.commands import HookCommands
     from tenuto.guard.sandbox.sandbox import Sandbox
 
 
@@ -220,7 +223,7 @@ class Opener:
             raise UsageError(f"the session works in {place} already")
         if self._start.temporary:
             raise UsageError("a temporary session stays where it began; /new DIR starts one elsewhere")
-        await self._leave()
+        await self._leave("other")
         await self._enter(self._open(self._relocate(session.directory, place)), resumed=True)
 
     def show_again(self, session_id: str) -> None:
@@ -230,7 +233,7 @@ class Opener:
     async def close(self) -> None:
         """Close the open session and the connections."""
         if self._current is not None:
-            await self._leave()
+            await self._leave("other")
         await self._extensions.close()
         await self.models.close()
 
@@ -322,7 +325,7 @@ class Opener:
         except SessionError as error:
             raise UsageError(str(error)) from error
 
-    async def _leave(self) -> None:
+    async def _leave(self, reason: EndReason) -> None:
         live = self.current
         for task in filter(None, (self._refreshing, self._checking)):
             task.cancel()
@@ -330,6 +333,10 @@ class Opener:
         await self.trusting.stop()
         if self.stop_tasks is not None:
             await self.stop_tasks(live)
+        if live.hooks is not None:
+            from tenuto.core.hooks.life import end_session
+
+            await end_session(live, reason)
         await live.tool_context.close()
         for let_go in live.on_leave:
             let_go()
@@ -354,16 +361,12 @@ class Opener:
                 close_session(session)
             raise
         mode = self._choose_mode(session)
+        is_first = self._current is None
         if self._current is not None:
-            await self._leave()
+            await self._leave("resume" if resumed else "clear")
         await self._end_left(session)
-        if (state.model, state.effort) != (model, effort) and not session.is_read_only:
-            session.append(ModelEntry(model=model, effort=effort))
-        if state.mode != mode and not session.is_read_only:
-            session.append(ModeEntry(mode=mode))
-        for place in start.directories:
-            if place not in state.directories and self._current is None and not session.is_read_only:
-                session.append(DirectoryEntry(path=place))
+        if not session.is_read_only:
+            self._note_start(session, model, effort, mode, start.directories if is_first else ())
         self._current = LiveSession(
             session=session,
             in_use=self._in_use,
@@ -382,6 +385,7 @@ class Opener:
             given=self._given,
             answer_note=start.answer_note,
             extensions=self._extensions,
+            hooks=self._find_hooks(session),
             model=ModelState(self.models.facts(model)),
             task=TaskState(queue_waiting=resumed and bool(state.queue)),
             compaction=CompactionState(strategy=start.compaction),
@@ -402,9 +406,24 @@ class Opener:
         elif model == OFFLINE_MODEL and not (resumed or self._start.model or self._in_use.settings.model):
             self._current.notify(FIRST_RUN)
         live = self._current
-        self._extensions.begin(live.session.cwd, live.notify, live.warn)
+        self._extensions.begin(live.session.cwd, live.notify, live.warn, live.compaction.wish)
         self.trusting.begin(live)
+        if live.hooks is not None:
+            from tenuto.core.hooks.life import begin_session
+
+            begin_session(live, "resume" if resumed else "startup" if is_first else "clear")
         self._refresh(self._current)
+
+    def _note_start(self, session: Session, model: str, effort: str, mode: Mode, directories: Sequence[str]) -> None:
+        """Write down what the session begins with, as far as that is new."""
+        state = session.state
+        if (state.model, state.effort) != (model, effort):
+            session.append(ModelEntry(model=model, effort=effort))
+        if state.mode != mode:
+            session.append(ModeEntry(mode=mode))
+        for place in directories:
+            if place not in state.directories:
+                session.append(DirectoryEntry(path=place))
 
     def _make_sandbox(self, session: Session) -> Sandbox:
         wishes = self._in_use.settings.sandbox
@@ -414,6 +433,18 @@ class Opener:
             wanted=wanted,
             added=lambda: session.state.directories,
         )
+
+    def _find_hooks(self, session: Session) -> HookCommands | None:
+        """Return the hooks of a session; where no place has a file of them nothing is imported."""
+        settings = self._in_use.settings.hooks
+        if not settings.enabled or session.is_read_only:
+            return None
+        files = find_hook_files(self._start.home, session.cwd, self._start.environ, shared=settings.shared)
+        if not files:
+            return None
+        from tenuto.core.hooks.life import make_hooks
+
+        return make_hooks(files, session, self._start)
 
     def _note_jobs(self, live: LiveSession) -> None:
         """A background job began or ended."""

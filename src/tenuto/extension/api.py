@@ -32,9 +32,15 @@ H = TypeVar("H", bound=Handler)
 class ExtensionApi:
     """One extension's way into Tenuto. `name` is what it is called in settings and messages."""
 
-    def __init__(self, name: str, notify: Callable[[str, Level], None]) -> None:
+    def __init__(
+        self,
+        name: str,
+        notify: Callable[[str, Level], None],
+        ask_compaction: Callable[[str], None] = lambda _focus: None,
+    ) -> None:
         self.name = name
         self._notify = notify
+        self._ask_compaction = ask_compaction
         self._handlers: dict[HookName, list[Handler]] = {hook: [] for hook in HOOKS}
 
     @overload
@@ -74,6 +80,13 @@ class ExtensionApi:
     def notify(self, text: str, level: Level = "info") -> None:
         """Show the user a line. From any thread."""
         self._notify(text, level)
+
+    def request_compaction(self, focus: str = "") -> None:
+        """Ask for a compaction whose summary stresses `focus`; made at the end of the present or next step.
+
+        Nothing comes of it where there is nothing to compact. From any thread.
+        """
+        self._ask_compaction(focus)
 
     def handlers(self, hook: HookName) -> tuple[Handler, ...]:
         """Return what was added for a hook, in order."""

@@ -284,6 +284,7 @@ Notify = Callable[[str, Level], None]
 Asking = Callable[[str], None]
 """Told the name of the extension that is being asked now."""
 A = TypeVar("A", BeforeCompactAnswer, BeforeTreeAnswer)
+T = TypeVar("T")
 
 
 class Named(msgspec.Struct, Generic[A], frozen=True):
@@ -313,11 +314,19 @@ class _Extension:
 class ExtensionHost:
     """Holds the loaded extensions. Its methods are for the event loop that it was made on.
 
-    `notify` shows what extensions say, `report` what is wrong with one; `timeout` is seconds.
+    `notify` shows what extensions say, `report` what is wrong with one; `timeout` is seconds. `wish` is told which
+    extension asks for a compaction, and its focus.
     """
 
-    def __init__(self, notify: Notify, report: Callable[[str], None], timeout: float) -> None:
+    def __init__(
+        self,
+        notify: Notify,
+        report: Callable[[str], None],
+        timeout: float,
+        wish: Callable[[str, str], None] = lambda _name, _focus: None,
+    ) -> None:
         self._notify = notify
+        self._wish = wish
         self._report_fault = report
         self._timeout = max(0.1, timeout)
         self._loop = asyncio.get_running_loop()
@@ -378,10 +387,14 @@ class ExtensionHost:
 
     async def _load(self, source: Source) -> None:
         name = source.name
-        api = ExtensionApi(name, lambda text, level: self._notify_from_anywhere(f"{name}: {text}", level))
+        api = ExtensionApi(
+            name,
+            lambda text, level: self._from_anywhere(self._notify, f"{name}: {text}", level),
+            lambda focus: self._from_anywhere(self._wish, f"the extension {name}", focus),
+        )
         lane = Lane(
             f"extension {name}",
-            lambda error: self._notify_from_anywhere(_describe(name, "the background", error), "warning"),
+            lambda error: self._from_anywhere(self._notify, _describe(name, "the background", error), "warning"),
         )
 
         def set_up() -> object:
@@ -459,9 +472,9 @@ class ExtensionHost:
             self._told.add(text)
             self._report_fault(text)
 
-    def _notify_from_anywhere(self, text: str, level: Level) -> None:
+    def _from_anywhere(self, tell: Callable[[str, T], None], text: str, more: T) -> None:
         if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._notify, text, level)
+            self._loop.call_soon_threadsafe(tell, text, more)
 
 
 def read_answer(given: object, kind: type[A]) -> A:

@@ -311,6 +311,11 @@ class Session:
 
             shutil.rmtree(self.directory.parent, ignore_errors=True)
 
+    @property
+    def keeps_log(self) -> bool:
+        """Whether what is said is written to a log."""
+        return not self._is_temporary
+
     def discard(self) -> bool:
         """Close the session; return whether its folder is gone with it, because nothing was ever said there.
 

@@ -42,6 +42,7 @@ CHECKS: tuple[Check, ...] = (
     models.check_catalogue,
     files.check_settings,
     files.check_instructions,
+    files.check_hooks,
     files.check_home,
     files.check_disk,
     files.check_sessions,

@@ -10,6 +10,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 
 from tenuto.config.saved_approvals import SavedApprovalsError, saved_in
+from tenuto.core.hooks.calls import CallHooks, Ruling
 from tenuto.core.state.approvals import Answer, Question
 from tenuto.core.state.live import LiveSession
 from tenuto.guard.approval import reads_only, refusal_text, rules_to_allow
@@ -41,6 +42,12 @@ class CallRunner:
         self._stored: list[ToolResultMessage] = []
         self._later: list[ToolCallPart] = []
         self._asked = 0
+        self._hooks = CallHooks(live)
+
+    @property
+    def ending(self) -> str:
+        """Why a hook does not want the turn to go on; empty where none is against it."""
+        return self._hooks.ending
 
     async def run(self, calls: Sequence[ToolCallPart]) -> list[ToolResultMessage]:
         """Run all calls and return their stored results in call order.
@@ -59,6 +66,8 @@ class CallRunner:
             for call in calls[len(self._stored) :]:
                 self._store(interrupted_result(call))
             raise
+        finally:
+            self._hooks.flush()
         return self._stored
 
     def _step_budget(self, calls: int) -> StepBudget:
@@ -123,25 +132,38 @@ class CallRunner:
             self._publish_start(call, "")
             return prepared
         self._publish_start(call, prepared.subject.summary)
-        refusal = await self._refusal(prepared)
+        ruling = await self._hooks.before(call)
+        if ruling.denial:
+            return denied_result(call, ruling.denial)
+        if ruling.call is not call:
+            prepared = await prepare(ruling.call, live.tools, live.tool_context, self._may_look)
+            if isinstance(prepared, ToolResultMessage):
+                return denied_result(call, f"A hook changed this {call.name} call; it was not run. {_text(prepared)}")
+        refusal = await self._refusal(prepared, ruling)
         if refusal is not None:
             return refusal
-        return await run_call(
+        result = await run_call(
             prepared,
             live.tool_context,
             emit=lambda text: self._emit(call.id, text),
         )
+        await self._hooks.after(prepared.call, result)
+        return result
 
-    async def _refusal(self, prepared: PreparedCall) -> ToolResultMessage | None:
-        """Return the result of a call that may not run, `None` when it may. Asks the user where the mode says so."""
+    async def _refusal(self, prepared: PreparedCall, ruling: Ruling) -> ToolResultMessage | None:
+        """Return the result of a call that may not run, `None` when it may. Asks the user where mode or hook say so."""
         live = self._live
         verdict = live.judge(prepared.subject)
-        if isinstance(verdict, Allow):
-            return None
         if isinstance(verdict, Refuse):
             live.task.refused += bool(verdict.rule) and not live.interactive
             self._tell_refused(prepared, verdict.why)
             return denied_result(prepared.call, verdict.reason)
+        if ruling.is_approved:
+            return None
+        if isinstance(verdict, Allow):
+            if not ruling.question:
+                return None
+            verdict = Ask(reason=f"a hook asks for it: {ruling.question}")
         if not live.interactive:
             live.task.refused += 1
             root = live.tool_context.places[0]
@@ -257,6 +279,10 @@ def _entries(kind: ApprovalKind) -> Iterator[ApprovalEntry]:
     for text in kind.rules:
         rule = read_rule(text)
         yield ApprovalEntry(tool=rule.tool, pattern=rule.pattern, form="rule")
+
+
+def _text(result: ToolResultMessage) -> str:
+    return "\n".join(part.text for part in result.parts if isinstance(part, TextPart))
 
 
 async def _cancel_all(tasks: Sequence[asyncio.Task[ToolResultMessage]]) -> None:

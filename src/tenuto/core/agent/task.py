@@ -14,6 +14,7 @@ from tenuto.core.agent.endings import (
 from tenuto.core.agent.plans import close_open_plan, hand_over
 from tenuto.core.agent.step import ModelCall, remind_at_prompt
 from tenuto.core.errors import CompactionRefusedError, EndedEarlyError, TaskFailedError
+from tenuto.core.hooks.turn import TurnHooks
 from tenuto.core.state.compaction_state import CompactionRequest
 from tenuto.core.state.live import LiveSession
 from tenuto.core.state.prompt import ensure_system_entry
@@ -41,6 +42,7 @@ class AgentTask:
         self._repeated = RepeatedCalls()
         self._unfinished = UnfinishedAnswers()
         self._is_final_checked = False
+        self._hooks = TurnHooks(live)
 
     async def run(self) -> None:
         """Work until the queue is empty and the last answer asks for no tool. Raises what ends the task."""
@@ -61,6 +63,7 @@ class AgentTask:
 
     async def _work(self) -> None:
         """Loop over steps until an answer asks for no tool and is finished."""
+        await self._compact_as_asked()
         while True:
             await self._prepare_summary()
             message = await self._run_step()
@@ -72,7 +75,8 @@ class AgentTask:
                 self._unfinished.note_calls(())
                 if not await hand_over(self._live, message, self._submission_id):
                     return
-            elif not self._goes_on(message):
+            elif not self._goes_on(message) and not await self._hooks.holds(message):
+                await self._compact_as_asked()
                 return
             await self._live.task.boundary.cross()
             await self._send_steering()
@@ -82,13 +86,19 @@ class AgentTask:
         """Run an answer's calls; whether the work ends with them."""
         from tenuto.core.agent.calls import CallRunner
 
-        results = await CallRunner(self._live, self._submission_id).run(calls)
+        runner = CallRunner(self._live, self._submission_id)
+        results = await runner.run(calls)
         self._unfinished.note_calls(calls)
+        if runner.ending:
+            text = f"A hook ended the turn: {runner.ending}"
+            self._live.notify(text, "warning", keep=True)
+            raise EndedEarlyError("declined", text)
         return self._is_over(calls, results)
 
     async def _run_step(self) -> AssistantMessage:
         live = self._live
         check_limits(live)
+        await self._hooks.settle()
         self._step += 1
         self._live.store_side_commands()
         live.bus.publish(StepStartedEvent(session_id=live.id, submission_id=self._submission_id, step=self._step))
@@ -122,10 +132,7 @@ class AgentTask:
         A failure of the second ends the task only where the window is full.
         """
         live = self._live
-        if live.compaction.asked is not None:
-            from tenuto.core.compacting.asked import compact_as_asked
-
-            await compact_as_asked(live, self._submission_id)
+        await self._compact_as_asked()
         if not live.is_compaction_due():
             return
         from tenuto.core.compacting.compact import run_compaction
@@ -139,6 +146,17 @@ class AgentTask:
             if live.measure().tokens >= live.budget().window:
                 raise
 
+    async def _compact_as_asked(self) -> None:
+        """Make the compaction that the model, a hook or an extension asked for."""
+        compaction = self._live.compaction
+        if compaction.asked is None and not compaction.wishes:
+            return
+        from tenuto.core.compacting.asked import compact_as_asked, grant_wishes
+
+        await grant_wishes(self._live)
+        if compaction.asked is not None:
+            await compact_as_asked(self._live, self._submission_id)
+
     async def _send_next(self) -> bool:
         """Put the oldest queued text into the history, with what has to be told before it; `False`: nothing queued."""
         while queue := self._live.session.state.queue:
@@ -148,6 +166,7 @@ class AgentTask:
             await remind_at_prompt(self._live)
             if await self._send(queue[0]):
                 self._repeated.clear()
+                self._hooks.begin_turn()
                 self._is_final_checked = False
                 return True
         return False
@@ -162,6 +181,8 @@ class AgentTask:
     async def _send(self, entry: QueuedEntry) -> bool:
         """Put a prompt into the history, with the files that it mentions; `False` when it was taken back meanwhile."""
         live = self._live
+        if not await self._hooks.may_send(entry):
+            return False
         mentioned = None
         if entry.origin == "typed" and "@" in (text := text_of(entry.parts)):
             from tenuto.core.agent.mentions import read_mentions
@@ -184,6 +205,7 @@ class AgentTask:
         if mentioned is not None and mentioned.message is not None:
             live.session.append(mentioned.message)
             live.notify(mentioned.notice, kind=mentioned.message.kind, keep=True)
+        self._hooks.sent()
         live.publish_queue()
         return True
 

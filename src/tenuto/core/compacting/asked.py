@@ -1,4 +1,4 @@
-"""A compaction that the model asks for with the `compact` tool: whether there is one, and the making at the step's end.
+"""A compaction that the model (with the `compact` tool), a hook or an extension asks for, made at a step's end.
 
 That nothing was done since the last one follows from the path alone, so it holds in a resumed session too.
 """
@@ -13,7 +13,7 @@ from tenuto.core.compacting.compact import run_compaction
 from tenuto.core.compacting.environment import bind_context
 from tenuto.core.compacting.strategies import choose_strategy
 from tenuto.core.errors import TaskFailedError
-from tenuto.core.state.compaction_state import CompactionRequest
+from tenuto.core.state.compaction_state import Asked, CompactionRequest
 from tenuto.core.state.live import COMPACT_TOOL, LiveSession
 from tenuto.protocol.message import (
     CompactionEntry,
@@ -44,17 +44,42 @@ async def ask_compaction(live: LiveSession, focus: str) -> str:
         raise ToolError(NOT_OFFERED)
     if live.compaction.asked is not None:
         raise NotNowError(NOT_AGAIN, "one is due already")
-    path = live.session.path()
-    if not is_work_done(path):
+    if not is_work_done(live.session.path()):
         raise NotNowError(TOO_SOON, "nothing new")
-    await live.meter.texts.read(path)
-    if type(await choose_strategy(live)) is LadderCompaction:  # what another one would do nobody knows beforehand
-        plan = bind_context(live, CompactionRequest(reason="agent", focus=focus)).environment.plan(manual=True)
-        if isinstance(plan, NothingToCompact):
-            reason = plan.reason.partition("; /compact")[0]
-            raise NotNowError(f"Not compacted: {reason}. Go on with the work.", plan.brief)
-    live.compaction.asked = focus
+    if needless := await _why_needless(live, focus):
+        raise NotNowError(f"Not compacted: {_reason(needless)}. Go on with the work.", needless.brief)
+    live.compaction.asked = Asked(focus)
     return GRANTED
+
+
+async def _why_needless(live: LiveSession, focus: str) -> NothingToCompact | None:
+    """Return why there is nothing to compact, `None` where there is."""
+    await live.meter.texts.read(live.session.path())
+    if type(await choose_strategy(live)) is not LadderCompaction:
+        return None  # what another one would do nobody knows beforehand
+    plan = bind_context(live, CompactionRequest(reason="agent", focus=focus)).environment.plan(manual=True)
+    return plan if isinstance(plan, NothingToCompact) else None
+
+
+def _reason(needless: NothingToCompact) -> str:
+    return needless.reason.partition("; /compact")[0]
+
+
+async def grant_wishes(live: LiveSession) -> None:
+    """See what hooks and extensions ask for: the first of them is made next, unless there is nothing to compact."""
+    wishes, live.compaction.wishes = live.compaction.wishes, []
+    if not wishes or live.compaction.asked is not None or not is_work_done(live.session.path()):
+        return
+    wish = wishes[0]
+    if needless := await _why_needless(live, wish.focus):
+        live.notify_once(f"wish {wish.by}", f"{_begin(wish.by)} asked for a compaction: {_reason(needless)}.")
+        return
+    live.notify(f"{_begin(wish.by)} asked for a compaction.", keep=True)
+    live.compaction.asked = Asked(wish.focus, wish.by)
+
+
+def _begin(name: str) -> str:
+    return name[:1].upper() + name[1:]
 
 
 def is_work_done(path: Sequence[HistoryEvent]) -> bool:
@@ -77,9 +102,9 @@ def is_work_done(path: Sequence[HistoryEvent]) -> bool:
 
 async def compact_as_asked(live: LiveSession, submission_id: str) -> None:
     """Make the compaction that was asked for. One that comes to nothing has told the user; the model is told too."""
-    focus, live.compaction.asked = live.compaction.asked or "", None
+    asked, live.compaction.asked = live.compaction.asked or Asked(), None
     try:
-        await run_compaction(live, CompactionRequest(reason="agent", submission_id=submission_id, focus=focus))
+        await run_compaction(live, CompactionRequest(reason="agent", submission_id=submission_id, focus=asked.focus))
     except TaskFailedError as error:
-        text = f"The compaction that you asked for came to nothing ({error}). Go on with the work."
+        text = f"The compaction that {asked.by or 'you'} asked for came to nothing ({error}). Go on with the work."
         live.session.append(DeveloperMessage(text=text, kind=FAILED_KIND))

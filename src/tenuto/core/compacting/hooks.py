@@ -16,6 +16,7 @@ from tenuto.compaction.summary.view import clip_to_tokens
 from tenuto.compaction.ways.environment import BoundContext
 from tenuto.compaction.ways.ladder import LadderCompaction
 from tenuto.core.errors import CompactionRefusedError, MoveRefusedError
+from tenuto.core.hooks.asking import ask
 from tenuto.core.state.compaction_state import CompactionRequest
 from tenuto.core.state.live import LiveSession, SessionServices
 from tenuto.protocol.compaction import CompactionStrategy
@@ -44,18 +45,22 @@ NOTES_DIVISOR = 20
 async def ask_before_compaction(
     services: SessionServices, context: BoundContext, request: CompactionRequest, strategy: CompactionStrategy
 ) -> tuple[BoundContext, Sequence[tuple[str, SuppliedCompaction]]]:
-    """Ask every extension once; return the context with what they add, and the compactions that they supply.
+    """Ask every hook command and extension once; return the context with what they add, and what extensions supply.
 
     The last extension's comes first. Raises `CompactionRefusedError` when one cancels the compaction. A user's
     `/compact` that will only be told that there is nothing to compact asks nobody.
     """
     host = await services.extensions.host()
-    if host is None or not host.listens("session_before_compact"):
+    asks_host = host is not None and host.listens("session_before_compact")
+    if not asks_host and services.hooks is None:
         return context, ()
     plan = context.environment.plan(manual=context.is_manual)
     is_idle = isinstance(plan, NothingToCompact) and not plan.edits
     if is_idle and context.is_manual and isinstance(strategy, LadderCompaction):
         return context, ()
+    answers = await _ask_commands(services, request)
+    if host is None or not asks_host:
+        return _with_additions(context, answers), ()
     event = SessionBeforeCompact(
         session_id=services.id,
         cwd=str(services.session.cwd),
@@ -68,17 +73,42 @@ async def ask_before_compaction(
     named = await host.ask_before_compact(
         event, lambda name: context.environment.progress(f"asking the extension {name}", 0)
     )
-    answers = [(one.extension, one.answer) for one in named]
-    for extension, answer in answers:
-        if answer.cancel:
-            why = _reason(answer.cancel_reason)
-            raise CompactionRefusedError(f"the extension {extension} cancelled the compaction{why}")
+    for one in named:
+        if one.answer.cancel:
+            why = _reason(one.answer.cancel_reason)
+            raise CompactionRefusedError(f"the extension {one.extension} cancelled the compaction{why}")
+    answers += [(one.extension, one.answer) for one in named]
     supplied = [(extension, answer.compaction) for extension, answer in answers if answer.compaction is not None]
     return _with_additions(context, answers), supplied[::-1]
 
 
+async def _ask_commands(services: SessionServices, request: CompactionRequest) -> list[tuple[str, BeforeCompactAnswer]]:
+    """Return what hook commands say to a compaction: what they add is stressed in the summary.
+
+    Raises `CompactionRefusedError` when one blocks it.
+    """
+    trigger = _trigger(request)
+    details = {"trigger": trigger, "custom_instructions": request.focus}
+    heard = await ask(services, "PreCompact", details, names=(trigger,))
+    if heard is None:
+        return []
+    for command, answer in heard.answers:
+        if answer.verdict == "deny" or answer.ends:
+            raise CompactionRefusedError(f"the {command.name} cancelled the compaction{_reason(answer.reason)}")
+    return [(command.name, BeforeCompactAnswer(add_focus=answer.context)) for command, answer in heard.answers]
+
+
+def _trigger(request: CompactionRequest) -> str:
+    """Return who wants a compaction, in the words of hook files."""
+    return "manual" if request.reason == "manual" else "auto"
+
+
 def notify_compacted(services: SessionServices, entry: CompactionEntry, request: CompactionRequest) -> None:
-    """Tell the extensions of a compaction that is on disk; nothing waits for them."""
+    """Tell hook commands and extensions of a compaction that is on disk; nothing waits for extensions."""
+    if services.hooks is not None:
+        from tenuto.core.hooks.life import note_compaction
+
+        note_compaction(services, entry, _trigger(request))
     host = services.extensions.loaded
     if host is not None:
         host.tell(

@@ -51,6 +51,20 @@ class CompactionRequest(Struct, frozen=True, kw_only=True):
         )
 
 
+class Wish(Struct, frozen=True):
+    """A compaction that a hook or an extension, `by` its name, asks for; made at the next boundary of a task."""
+
+    by: str
+    focus: str = ""
+
+
+class Asked(Struct, frozen=True):
+    """A compaction that is made at the end of the step. `by` is empty where the model asked for it."""
+
+    focus: str = ""
+    by: str = ""
+
+
 class ProposedCompaction(Struct, frozen=True):
     """A compaction that may be written; `duration` is how long it took to make, in seconds."""
 
@@ -205,7 +219,13 @@ class CompactionState(Struct, eq=False):
     """A compaction that was proposed and waits for the user."""
     items_refused: bool = False
     """The provider did not read its own compaction again: it is not asked for another while this process lives."""
-    asked: str | None = None
-    """The focus of a compaction that the model asked for, to be made at the end of its step; `None`: it did not."""
+    asked: Asked | None = None
+    """The compaction that is to be made at the end of the step."""
+    wishes: list[Wish] = field(default_factory=list[Wish])
+    """What hooks and extensions ask for and nobody has looked at yet."""
     checked_window: int = 0
     """The window that the results in the view were last held against, in tokens (0: not yet in this process)."""
+
+    def wish(self, by: str, focus: str) -> None:
+        """Note that somebody asks for a compaction."""
+        self.wishes.append(Wish(by, focus))

@@ -28,18 +28,26 @@ class Extensions:
         self._settings = settings
         self._notify: Callable[[str, Level], None] = lambda _text, _level: None
         self._report: Callable[[str], None] = lambda _text: None
+        self._wish: Callable[[str, str], None] = lambda _name, _focus: None
         self._loading: asyncio.Task[ExtensionHost | None] | None = None
         self._following: asyncio.Task[tuple[str, ...] | None] | None = None
         self._cwd: Path | None = None
         self._of_project: dict[Path, str] = {}
         """The extensions of a project that were loaded, or are being, with the digest of what is in them."""
 
-    def begin(self, cwd: Path, notify: Callable[[str, Level], None], report: Callable[[str], None]) -> None:
+    def begin(
+        self,
+        cwd: Path,
+        notify: Callable[[str, Level], None],
+        report: Callable[[str], None],
+        wish: Callable[[str, str], None],
+    ) -> None:
         """Load the user's own files, and those of the project of a session that was opened which the user trusts.
 
-        `notify` tells the session's user something, `report` a fault.
+        `notify` tells the session's user something, `report` a fault; `wish` is told who asks for a compaction with
+        which focus.
         """
-        self._notify, self._report, self._cwd = notify, report, cwd
+        self._notify, self._report, self._wish, self._cwd = notify, report, wish, cwd
         if not self._settings.enabled:
             return
         if self._loading is not None and (self._of_project or self._may_trust()):
@@ -110,7 +118,7 @@ class Extensions:
             return None
         from tenuto.extension.host import ExtensionHost
 
-        host = ExtensionHost(self._tell, self._tell_fault, self._settings.hook_timeout)
+        host = ExtensionHost(self._tell, self._tell_fault, self._settings.hook_timeout, self._tell_wish)
         await host.load(found.sources)
         return host
 
@@ -127,6 +135,9 @@ class Extensions:
 
     def _tell(self, text: str, level: Level) -> None:
         self._notify(text, level)
+
+    def _tell_wish(self, name: str, focus: str) -> None:
+        self._wish(name, focus)
 
     def _tell_fault(self, text: str) -> None:
         self._report(text)

@@ -44,6 +44,7 @@ from tenuto.tool.run.context import ToolContext
 from tenuto.tool.run.registry import ToolRegistry
 
 if TYPE_CHECKING:
+    from tenuto.extension.hooks.commands import HookCommands
     from tenuto.protocol.entry import ShellEntry
     from tenuto.protocol.event import Outcome
     from tenuto.session.session import Session
@@ -188,6 +189,8 @@ class SessionServices(Struct, frozen=True, eq=False, kw_only=True):
     tool_context: ToolContext
     extensions: Extensions
     """Whose hooks are called."""
+    hooks: HookCommands | None = None
+    """The commands that are asked at events; `None`: there is no file of any."""
     home: Path
     clock: Callable[[], float]
     interactive: bool

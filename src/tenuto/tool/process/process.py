@@ -55,9 +55,9 @@ class CollectedText:
 
 
 class Collector:
-    """Collects the bytes of one command. `make_path` is asked for a file only when one is needed."""
+    """Collects the bytes of one command. `make_path` is asked for a file only when one is needed; `None`: never."""
 
-    def __init__(self, make_path: Callable[[], Path], *, spool_limit: int = SPOOL_LIMIT) -> None:
+    def __init__(self, make_path: Callable[[], Path] | None, *, spool_limit: int = SPOOL_LIMIT) -> None:
         self._make_path = make_path
         self._spool_limit = spool_limit
         self._head = bytearray()
@@ -103,7 +103,7 @@ class Collector:
 
     def spool(self) -> Path | None:
         """Write to a file from now on, what came before included; returns its path, `None` when that cannot be."""
-        if self.path is None and not self.fault:
+        if self.path is None and not self.fault and self._make_path is not None:
             try:
                 path = self._make_path()
                 self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -119,6 +119,11 @@ class Collector:
         """Lines so far, one that has no end yet included."""
         end = self._tail or self._head
         return self.lines + bool(end and not end.endswith(b"\n"))
+
+    @property
+    def kept(self) -> bytes:
+        """What is in memory: all of it, or both ends of a longer output."""
+        return bytes(self._head + self._tail)
 
     def close(self) -> None:
         """Close the file, if there is one."""
@@ -420,11 +425,15 @@ def start_command(
     stdin: Stdin = "none",
     confined: Confined | None = None,
     limits: CommandLimits = CommandLimits(),  # noqa: B008
+    reads: int = subprocess.DEVNULL,
+    errors: int | None = None,
 ) -> Command:
     """Start `text` in a shell of its own, written down in `records` for as long as anything of it runs.
 
-    `confined` is how it is held by the sandbox; it is closed here. Must be called on a running loop. Raises `OSError`
-    (no such directory).
+    `confined` is how it is held by the sandbox; it is closed here. With `stdin` "none" it reads from the descriptor
+    `reads`, and `errors` takes its standard error, where that is to be apart from its output; both stay the caller's.
+
+    Must be called on a running loop. Raises `OSError` (no such directory).
     """
     hide_memory()
     ends = _open_ends(stdin)
@@ -433,9 +442,9 @@ def start_command(
     try:
         popen = subprocess.Popen(
             [*over.words, find_shell(), "-c", text],
-            stdin=ends.stdin,
+            stdin=reads if stdin == "none" else ends.stdin,
             stdout=ends.output,
-            stderr=ends.output,
+            stderr=ends.output if errors is None else errors,
             cwd=cwd,
             env={**shell_environment(confined.environ if confined else environ), VARIABLE: record.word},
             start_new_session=True,

@@ -26,6 +26,7 @@ SUBCOMMANDS = frozenset(
         "prompt",
         "sandbox",
         "trust",
+        "hooks",
     }
 )
 PROJECT_FILE = ".tenuto/settings.toml"
