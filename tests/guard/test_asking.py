@@ -1,86 +1,22 @@
-"""How often a user is asked: the commands of recorded sessions, each judged as a call of `bash` is (issue: asking)."""
+"""How often a user is asked: the commands of recorded sessions, each judged as a call of `bash` is."""
 
 from __future__ import annotations
-
-import json
-import re
-from pathlib import Path
 
 import msgspec
 import pytest
 
 from tenuto.guard.approval import judge
-from tenuto.guard.subject import Allow, ApprovalSubject, Ask
+from tenuto.guard.subject import Allow, Ask
 from tenuto.protocol.entry import Mode
-from tenuto.tool.bash import command_subject
-from tests.guard.repositories import git
-from tests.guard.subjects import ENVIRON
+from tests.guard.recorded import COMMANDS, Places, Recorded, make_places
 
-RECORDED = Path(__file__).with_name("session_commands.jsonl")
 SHARE_OF_READING_THAT_MAY_ASK = 0.10
 SHARE_THAT_MAY_ASK_IN_A_SANDBOX = 0.02
-_NAMED = re.compile(r"(?:\{root\}/|\{beside\}/|\./)?[A-Za-z0-9_.-]+(?:/[A-Za-z0-9_.-]+)*/?")
-_IS_FILE = re.compile(r"\.[a-z]{1,5}$")
-
-
-class Recorded(msgspec.Struct, frozen=True):
-    """A command of a session. `tag` is `reading` or `changing`."""
-
-    session: int
-    tag: str
-    command: str
-
-
-class Places(msgspec.Struct, frozen=True):
-    """The workspace, and a folder that was added to it."""
-
-    root: Path
-    beside: Path
-
-    def subject(self, recorded: Recorded) -> ApprovalSubject:
-        """Return the command as it would be here."""
-        line = recorded.command.replace("{root}", str(self.root)).replace("{beside}", str(self.beside))
-        return command_subject(line, self.root, self.names, ENVIRON)
-
-    @property
-    def names(self) -> list[str]:
-        return [str(self.root), str(self.beside)]
-
-
-def recorded_commands() -> list[Recorded]:
-    lines = RECORDED.read_text(encoding="utf-8").splitlines()
-    return [msgspec.convert(json.loads(line), Recorded) for line in lines if not line.startswith("#")]
-
-
-COMMANDS = recorded_commands()
 
 
 @pytest.fixture(scope="module")
 def places(tmp_path_factory: pytest.TempPathFactory) -> Places:
-    """Make a workspace in which what the commands name is there: files where a name has an ending, else directories."""
-    found = Places(tmp_path_factory.mktemp("root").resolve(), tmp_path_factory.mktemp("beside").resolve())
-    git(found.root, "init", "-q", "-b", "main")
-    git(found.root, "commit", "-q", "--allow-empty", "-m", "first")
-    for recorded in COMMANDS:
-        for name in _NAMED.findall(recorded.command):
-            place = found.beside if name.startswith("{beside}") else found.root
-            _make(place, re.sub(r"^\{\w+\}/", "./", name))
-        for name in re.findall(r"\bcd (?:\{root\}/)?([a-z-]+)", recorded.command):
-            _make(found.root, f"./{name}")
-    return found
-
-
-def _make(place: Path, name: str) -> None:
-    is_file = bool(_IS_FILE.search(name))
-    if ".." in name or name.startswith(("-", ".git/")) or not (is_file or "/" in name):
-        return
-    path = place / name.strip("/")
-    folder = path.parent if is_file else path
-    if any(parent.is_file() for parent in (folder, *folder.parents)) or path.is_dir():
-        return
-    folder.mkdir(parents=True, exist_ok=True)
-    if is_file:
-        path.touch()
+    return make_places(tmp_path_factory.mktemp("recorded"))
 
 
 def asked_in(mode: Mode, commands: list[Recorded], places: Places, *, confined: bool = False) -> list[str]:
