@@ -37,8 +37,9 @@ def explain_failure(output: str, policy: Policy) -> str:
         places = _paths_in(refused)[:_PATHS]
         what = f" ({', '.join(places)})" if places else ""
         said.append(
-            f"only the workspace and the temporary folder can be written, not git's configuration, hooks or "
-            f"instruction files in it, and keys cannot be read{what}"
+            "only the workspace and the temporary folder can be written, in it no configuration and hooks of git, no "
+            "instruction, agent, editor, CI, shell profile and key files; the user's keys cannot be read"
+            f"{what}"
         )
     missed = [line for line in tail.splitlines() if _NOT_THERE.search(line)]
     unseen = [path for path in _paths_in(missed) if _is_unseen(path, policy)][:_PATHS]
