@@ -26,7 +26,8 @@ DESCRIPTION = """Measures Tenuto from outside against a scripted model server on
 Peers get the same environment (ANTHROPIC_*, OPENAI_* point to the server); in their commands {base_url},
 {openai_url}, {project} and {home} are filled in. Figures of different runs or machines do not compare: ratios do.
 `scripts/bench tui` measures our two screens: starting, streams, worst cases, a transcript of 10 000 items, rest.
-`scripts/bench sessions` measures what is done in sessions of 2 KB to 1 GB, and has a --help of its own."""
+`scripts/bench sessions` measures what is done in sessions of 2 KB to 1 GB, and has a --help of its own.
+`scripts/bench guard` measures what safety costs: verdicts, the parser, a command with and without a sandbox."""
 
 ALL = (*MEASURES, *SCREEN_MEASURES, *LENGTH_MEASURES)
 TUI = "tui"
@@ -101,6 +102,11 @@ def main(arguments: list[str]) -> int:
 
         with laboratory() as lab:
             return measure_sessions(arguments[1:], lab)
+    if arguments[:1] == ["guard"]:
+        from scripts.bench_lib.guard import main as measure_guard
+
+        with laboratory() as lab:
+            return measure_guard(arguments[1:], lab)
     chosen = parse(arguments)
     own = tenuto(chosen.tenuto, chosen.protocol)
     others = peers(chosen.peer, chosen.peer_print, chosen.peer_version)

@@ -19,6 +19,7 @@ from tenuto.cli.doctor import command, files
 from tenuto.cli.doctor.command import CHECKS, examine
 from tenuto.cli.doctor.files import take_stock, why_not_writable
 from tenuto.cli.doctor.rows import STATES, Row, Streams, bare_url, print_rows
+from tenuto.guard.sandbox.machine import find_machine
 from tenuto.tui.render.width import cell_width
 from tests.guard.repositories import git
 from tests.server import ServerThread
@@ -317,6 +318,47 @@ def test_bad_usage(run, words):
     done = run("doctor", *words)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1
+
+
+def test_a_sandbox_that_is_not_there_has_a_note(run):
+    nothing = {"TENUTO_SANDBOX__ENABLED": "true", "TENUTO_SANDBOX__KIND": "seatbelt"}  # no Linux has that
+    found = row(run("doctor", "--json", environ=nothing), "sandbox")
+    assert found["state"] == "note" and "auto asks as edits does" in found["found"] and "sandbox.kind" in found["do"]
+    off = row(run("doctor", "--json", environ={"TENUTO_SANDBOX__ENABLED": "false"}), "sandbox")
+    assert off["state"] == "note" and "with your rights" in off["found"]
+    machine = find_machine()
+    found = row(run("doctor", "--json"), "sandbox")
+    assert found["state"] == ("ok" if machine.kind else "note")
+    assert machine.kind in found["found"] and (machine.kind or "apt install bubblewrap" in found["do"])
+
+
+def test_rules_that_cannot_be_read_are_problems(run, tmp_path):
+    settings(tmp_path, '[approvals]\nallow = ["bash(ls *)", "nonsense(x)"]\n')
+    saved = tmp_path / "home" / "approvals.toml"
+    saved.write_text(f'[[allow]]\ntool = "nowhere"\npattern = "x"\nform = "rule"\ndirectory = "{run.work}"\n')
+    saved.chmod(0o600)
+    done = run("doctor", "--json")
+    problems = [one for one in rows_of(done) if (one["name"], one["state"]) == ("approvals", "problem")]
+    assert (done.returncode, len(problems)) == (1, 2)
+    assert "nonsense" in problems[0]["found"] and "nowhere" in problems[1]["found"]
+    assert row(done, "approvals", "ok")["found"].startswith("1 rule in your settings, 1 saved")
+    saved.write_text("[[allow")
+    assert any("approvals.toml cannot be read" in one["found"] for one in rows_of(run("doctor", "--json")))
+
+
+def test_what_waits_for_trust_is_named_without_its_value(run, tmp_path):
+    (run.work / ".tenuto").mkdir()
+    assert row(run("doctor", "--json"), "trust")["state"] == "ok"
+    (run.work / ".tenuto" / "settings.toml").write_text(f'model = "openai/{SECRET}"\n')
+    done = run("doctor", "--json")
+    found = row(done, "trust")
+    assert (done.returncode, found["state"]) == (0, "note")
+    assert found["details"] == ["setting model (.tenuto/settings.toml)"] and "tenuto trust" in found["do"]
+    assert SECRET not in json.dumps(found)
+    assert run("trust", "deny").returncode == 0
+    assert row(run("doctor", "--json"), "trust")["state"] == "ok"
+    (tmp_path / "home" / "trust.toml").chmod(0o666)
+    assert "written by others" in row(run("doctor", "--json"), "trust", "problem")["found"]
 
 
 TEXTS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=60)

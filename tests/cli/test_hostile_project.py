@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tenuto.exit_codes import CALLS_REFUSED, OK
 from tests.cli.hostile import Canary, make_hostile, relative_path
 from tests.examples import in_turn
 from tests.guard.repositories import TRAPS, Trap, make_repository
@@ -124,8 +125,15 @@ def test_s1_a_clone_does_not_switch_approvals_off(run: Run, work: Path, tmp_path
     assert b"mode = auto is ignored: no project may set that" in done.stderr
 
 
-LOOKS = [Call("glob", {"pattern": "*"}), Call("grep", {"pattern": "two"}), Call("bash", {"command": "pwd"})]
-"""What the model does everywhere; git by the shell is held by the tables of the guard."""
+GIT_LINES = (
+    *("git status", "git diff", "git log -p", "git show"),
+    *("git status --short && git diff --stat", "cd sub && git show"),
+)
+LOOKS = [
+    *(Call("glob", {"pattern": "*"}), Call("grep", {"pattern": "two"}), Call("bash", {"command": "pwd"})),
+    *(Call("bash", {"command": line}) for line in GIT_LINES),
+]
+"""What the model does everywhere."""
 
 
 def name_of(one: object) -> str:
@@ -153,17 +161,37 @@ def test_r086_t37_a_headless_run_in_a_hostile_project_runs_nothing_of_it(
     (canaries / "git").unlink(missing_ok=True)
     values = {"PATH": relative_path(os.environ["PATH"]), "HOME": str(tmp_path / "person"), "PLANTED": SECRET}
     values |= {"TENUTO_HOME": str(tmp_path / "home"), "GIT_CONFIG_GLOBAL": os.environ["GIT_CONFIG_GLOBAL"]}
+    values |= {"TENUTO_SANDBOX__ENABLED": "false"}  # the guard alone has to hold: a sandbox would keep canaries away
+    looks = LOOKS[:3] if trap.name == "users_own_filter" else LOOKS  # git by the shell runs the user's own filters
 
     def script(request: Request) -> Reply:
         called = any(item.kind == "result" for item in request.items)
-        return Reply("Done.") if called else Reply("", tool_calls=LOOKS)
+        return Reply("Done.") if called else Reply("", tool_calls=looks)
 
     with ServerThread(script) as server:
         command = [sys.executable, "-m", "tenuto", "-p", "see @a", "--model", "openai-chat/test", "--mode", mode]
         done = subprocess.run(
             command, cwd=cwd, env=values | server.environ(), stdin=subprocess.DEVNULL, capture_output=True, check=False
         )
-    assert (done.returncode, done.stdout) == (0, b"Done.\n"), done.stderr
+    assert done.returncode in (OK, CALLS_REFUSED) and done.stdout == b"Done.\n", done.stderr
     assert sorted(file.name for file in canaries.iterdir()) == []
     assert not any(SECRET.encode() in request.raw for request in server.requests)
     assert b"not trusted, so not used: extension single.py" in done.stderr
+
+
+@pytest.mark.parametrize("mode", ["ask", "plan"])
+def test_s4_the_same_git_lines_run_unasked_in_a_harmless_repository(run: Run, work: Path, mode: str) -> None:
+    """Or the table above would show nothing."""
+    make_repository(work)
+
+    def script(request: Request) -> Reply:
+        called = any(item.kind == "result" for item in request.items)
+        return Reply("Done.") if called else Reply("", tool_calls=LOOKS)
+
+    with ServerThread(script) as server:
+        done = run("-p", "look", "--model", "openai-chat/test", "--mode", mode, server=server)
+    assert (done.returncode, done.stdout) == (0, b"Done.\n"), done.stderr
+    results = [item.text for item in server.requests[-1].items if item.kind == "result"]
+    assert len(results) == len(LOOKS)
+    assert not [text for text in results if "approval" in text or "not run" in text], results
+    assert sum("+two" in text for text in results) == 1 and sum("+one" in text for text in results) >= 2

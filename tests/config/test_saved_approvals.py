@@ -73,6 +73,15 @@ def test_a_broken_file_allows_nothing_and_is_not_overwritten(file, text):
     assert answers.all() == () and not answers.problem
 
 
+def test_s23_a_file_that_others_can_write_allows_nothing(file):
+    answers = SavedApprovals(file)
+    answers.add(ONE)
+    file.chmod(0o666)
+    assert SavedApprovals(file).all() == ()
+    with pytest.raises(SavedApprovalsError, match="can be written by others"):
+        SavedApprovals(file).add(TWO)
+
+
 def test_a_home_that_cannot_be_written_is_said(tmp_path):
     (tmp_path / "home").write_text("a file")
     with pytest.raises(SavedApprovalsError):

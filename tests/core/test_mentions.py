@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tenuto.config.saved_approvals import SavedApprovals, saved_in
 from tenuto.core.agent.mentions import MAX_MENTIONS, Mention, find_mentions
+from tenuto.protocol.entry import ApprovalEntry
 from tenuto.protocol.event import NoticeEvent
 from tenuto.protocol.message import DeveloperMessage, UserMessage
 from tenuto.protocol.part import ImagePart
@@ -115,6 +117,23 @@ async def test_what_would_have_to_be_asked_for_stays_a_name(tmp_path: Path) -> N
         assert "the secret" not in "".join(item.text for item in running.server.requests[0].items)
         notices = " ".join(event.text for event in running.of(NoticeEvent))
         assert "not read: reads outside the workspace" in notices
+
+
+async def test_s13_a_rule_of_the_directory_holds_for_a_mention_as_for_a_call(tmp_path: Path) -> None:
+    """One judge for both: what may be read unasked is read, and a file that is denied is not."""
+    work = workplace(tmp_path)
+    for name in ("allowed", "other"):
+        (tmp_path / f"{name}.txt").write_text(f"the {name} text\n")
+    saved = SavedApprovals(tmp_path / "home" / "approvals.toml")
+    for effect, path in (("allow", tmp_path / "allowed.txt"), ("deny", work / "notes.txt")):
+        entry = ApprovalEntry(tool="read", pattern=str(path), form="rule", effect=effect)
+        saved.add(saved_in(work, entry))
+    (work / "notes.txt").write_text("the denied text\n")
+    async with agent(tmp_path, [Reply("one")], mode="ask") as running:
+        await running.ask("see @../allowed.txt and @../other.txt and @notes.txt")
+        sent = "".join(item.text for item in running.server.requests[0].items)
+        assert "the allowed text" in sent
+        assert "the other text" not in sent and "the denied text" not in sent
 
 
 async def test_a_file_cannot_speak_as_the_harness(tmp_path: Path) -> None:

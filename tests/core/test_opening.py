@@ -8,6 +8,7 @@ import pytest
 
 from tenuto.command.model_commands import run_model
 from tenuto.core.errors import UsageError
+from tenuto.model.endpoints import LocalServer
 from tenuto.protocol.event import AssistantMessageEvent, NoticeEvent, SessionOpenedEvent, UserMessageEvent
 from tenuto.protocol.model import ModelError
 from tests.core.harness import Agent, agent, reopened
@@ -94,3 +95,23 @@ async def test_f11_a_model_that_the_user_named_stays(tmp_path: Path) -> None:
         assert running.runtime.live.facts.id == "openai/mine"
         (shown,) = await run_model(running.runtime, "")
         assert [row.value for row in shown.choices if row.present] == ["openai/mine"]
+
+
+@pytest.mark.parametrize("model", ["", "ollama/own"])
+async def test_s15_a_server_that_was_only_found_is_named_with_its_address(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str
+) -> None:
+    """Whoever listens on a usual port gets the session, on a shared machine another user. A chosen one is not news."""
+
+    async def find() -> list[LocalServer]:
+        return [LocalServer("ollama", "http://127.0.0.1:11434/v1", ("found",))]
+
+    monkeypatch.setattr("tenuto.model.registry.find_local_servers", find)
+    environ = {"OPENAI_API_KEY": "", "ANTHROPIC_API_KEY": ""}
+    async with agent(tmp_path, [], model=model, environ=environ) as running:
+        told = [event for event in running.of(NoticeEvent) if "127.0.0.1:11434" in event.text]
+        if model:
+            assert running.runtime.live.facts.id == model and not told
+        else:
+            assert running.runtime.live.facts.id == "ollama/found"
+            assert [event.level for event in told] == ["warning"], "a run without a screen tells it too"

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import re
 from itertools import permutations
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -12,6 +14,7 @@ from tenuto.guard.subject import Allow, ApprovalSubject, Ask, Refuse
 from tenuto.protocol.entry import Mode
 from tests.guard.subjects import ROOT, run
 
+README = Path(__file__).parents[2] / "README.md"
 PLACES = (ROOT,)
 MODES: list[Mode] = ["ask", "edits", "auto", "plan"]
 LETTERS = {Allow: "a", Ask: "?", Refuse: "x"}
@@ -178,3 +181,21 @@ def test_headless_refusal_names_the_mode_and_the_rule_that_would_allow_it() -> N
     verdict = judge("auto", RUN, [read_rule("bash(make *)", "ask")], PLACES)
     assert isinstance(verdict, Ask)
     assert "your rule asks: bash(make *) (your settings)" in refusal_text(verdict, RUN, ROOT)
+
+
+def test_the_table_of_the_readme_is_true() -> None:
+    """Line by line; what its words mean stands here."""
+    leaves = msgspec.structs.replace(RUN, leaves_sandbox="why")
+    words = {"ask": "?", "run": "a", "refused": "x"}
+    lines = re.findall(r"^\| `(\w+)` \| (.*) \| (.*) \| (.*) \|$", README.read_text("utf-8"), re.MULTILINE)
+    table = {mode: cells for mode, *cells in lines if mode in MODES}
+    assert set(table) == set(MODES)
+    for place, mode in enumerate(MODES):
+        edits, commands, outside = table[mode]
+        assert verdicts(EDIT_IN)[place] == words[edits]
+        run = verdicts(RUN)[place]
+        said = re.fullmatch(r"run in the sandbox; outside of it (\w+)", commands)
+        assert (run, verdicts(leaves)[place]) == (("a", words[said[1]]) if said else (words[commands],) * 2)
+        each = re.fullmatch(r"reads (\w+), writes (\w+)", outside)
+        expected = (words[each[1]], words[each[2]]) if each else (words[outside],) * 2
+        assert (verdicts(READ_OUT)[place], verdicts(EDIT_OUT)[place]) == expected

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 
 from tenuto.guard.shell.parse import read_line, simple_commands
@@ -67,6 +69,18 @@ REFUSED = [
         "ls\u200bx",
     ),
     *("ls {fd}>x", "cat <<A\nx", "cat <<A\nx \\\nA\nrm x\nA", "echo `echo \\`x\\``", "ls \\", "shopt() (ls)", "@(a|b)"),
+    *(
+        "]]",
+        "ls; ]] x",
+        "! ]]",
+        "ls | ]]",
+        "{ ]]; }",
+        "if ]]; then ls; fi",
+        "ls\n]]",
+        "]\\\n]",
+        "ls && ]\\\n]",
+        "t\\\nhen",
+    ),
     *("$(" * 40, "(" * 40 + "ls" + ")" * 40, "x" * 30_000),
 ]
 
@@ -81,3 +95,26 @@ def test_every_simple_command_of_a_line_is_found(line: str, commands: list[list[
 @pytest.mark.parametrize("line", REFUSED)
 def test_what_is_not_understood_is_refused(line: str) -> None:
     assert read_line(line).problem
+
+
+_WORDS = (
+    *("if", "then", "elif", "else", "fi", "for", "while", "until", "do", "done", "case", "esac", "in", "{", "}"),
+    *("!", "[[", "]]", "select", "function", "time", "coproc"),
+)
+_AROUND = ("%s", "%s x", "x; %s", "! %s", "{ %s; }", "(%s)", "x && %s", "x | %s", "x\n%s", "$(%s)", ">f %s", "a=1 %s",
+    "if %s; then x; fi", "if x; then %s; fi", "while %s; do x; done", "(x) %s", "%s|x", "%s&", "%s>f", "x %s",
+)  # fmt: skip
+
+
+def test_a_reserved_word_is_understood_only_where_bash_takes_it() -> None:
+    """As it is, with a line continued in it, and with one behind it."""
+    spelled = [form for word in _WORDS for form in dict.fromkeys((word, f"{word[0]}\\\n{word[1:]}", f"{word}\\\n"))]
+    lines = [around.replace("%s", word) for word in spelled for around in _AROUND]
+    understood = [line for line in lines if not read_line(line).problem]
+    assert understood
+    assert not [line for line in understood if not _is_read_by_bash(line)]
+
+
+def _is_read_by_bash(line: str) -> bool:
+    done = subprocess.run(["/bin/bash", "-n", "-c", f"\n{line}"], capture_output=True, check=False)
+    return done.returncode == 0

@@ -144,12 +144,12 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
 
 
 @pytest.mark.parametrize(("pattern", "line"), COVERED)
-def test_what_a_rule_covers(pattern: str, line: str, place: Place) -> None:
+def test_t36_what_a_rule_covers(pattern: str, line: str, place: Place) -> None:
     assert covers([pattern], examine_line(line, place).commands)
 
 
 @pytest.mark.parametrize(("pattern", "line"), NOT_COVERED)
-def test_r083_r084_what_no_rule_covers(pattern: str, line: str, place: Place) -> None:
+def test_r083_r084_t36_what_no_rule_covers(pattern: str, line: str, place: Place) -> None:
     assert not covers([pattern], examine_line(line, place).commands)
 
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tenuto.guard.examine import examine_line
@@ -97,3 +98,19 @@ def test_s4_git_of_a_hostile_repository_runs_nothing_unasked(trap: Trap, tmp_pat
             said = run_line(line, place)
             assert not canary.exists(), line
             assert b"PRIVATE KEY" not in said
+
+
+@pytest.mark.parametrize("entry", ["", ".", "bin", "{work}/bin", "{link}"])
+def test_s16_a_program_of_the_workspace_or_of_a_relative_path_asks(entry: str, tmp_path: Path) -> None:
+    """In front of the others, where it would be what runs; behind them it is never found."""
+    work = make_workspace(tmp_path)
+    (work / "bin").mkdir()
+    (work / "bin" / "ls").write_text("#!/bin/sh\n")
+    (work / "bin" / "ls").chmod(0o755)
+    (tmp_path / "link").symlink_to(work / "bin")
+    place = surroundings(work)
+    entry = entry.format(work=work, link=tmp_path / "link")
+    usual = place.environ["PATH"]
+    for path, reads in ((usual, True), (f"{entry}:{usual}", False), (f"{usual}:{entry}", True)):
+        placed = msgspec.structs.replace(place, environ={**place.environ, "PATH": path})
+        assert examine_line("ls f", placed).reads is reads, path

@@ -134,20 +134,30 @@ async def test_a_public_name_with_a_private_address_is_refused_then_asked_for(
     assert isinstance(judge("auto", prepared.subject, [], bench.context.places), Ask)
 
 
-async def test_a_name_that_changes_its_address_after_the_look_up_gives_nothing(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("scheme", ["http", "https"])
+async def test_s24_a_name_that_changes_its_address_after_the_look_up_gets_no_byte(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, scheme: str
 ) -> None:
+    """A rebound name is found out when the connection stands: neither a request nor a TLS greeting is sent on it."""
+    got: list[bytes] = []
+    over = asyncio.Event()
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        got.append(await reader.read())
+        writer.close()
+        over.set()
+
     async def look_up(host: str, port: int) -> list[str]:
         return ["93.184.216.34"]
 
-    async with serve({"/": answer(b"internal secret", "text/plain")}) as base:
-        prepared = await bench.prepare("fetch", url=base + "/")
-        assert isinstance(prepared, PreparedCall)
-        monkeypatch.setattr("tenuto.tool.fetch.look_up", look_up)
-        monkeypatch.setattr("tenuto.tool.fetch.is_private_name", lambda _: False)
-        text = await bench.error("fetch", url=base + "/")
-        assert "secret" not in text
-        assert "private address 127.0.0.1" in text
+    server = await asyncio.start_server(handle, "127.0.0.1", 0)
+    monkeypatch.setattr("tenuto.tool.fetch.look_up", look_up)
+    monkeypatch.setattr("tenuto.tool.fetch.is_private_name", lambda _: False)
+    url = f"{scheme}://127.0.0.1:{server.sockets[0].getsockname()[1]}/?what=blind"
+    async with server:
+        assert "private address 127.0.0.1" in await bench.error("fetch", url=url)
+        await asyncio.wait_for(over.wait(), 10)
+    assert got == [b""]
 
 
 @pytest.mark.parametrize(
@@ -163,15 +173,22 @@ async def test_a_name_that_changes_its_address_after_the_look_up_gives_nothing(
         "224.0.0.1",
         "100.64.0.1",
         "::ffff:127.0.0.1",
+        "::ffff:0:127.0.0.1",
+        "::127.0.0.1",
+        "64:ff9b::7f00:1",
+        "64:ff9b::a9fe:a9fe",
+        "64:ff9b:1::5db8:d822",
+        "2002:7f00:1::",
         "x",
     ],
 )
-def test_private_addresses(address: str) -> None:
+def test_s24_private_addresses(address: str) -> None:
     assert is_private_address(address)
 
 
 def test_public_addresses_and_names() -> None:
     assert not is_private_address("93.184.216.34")
+    assert not is_private_address("64:ff9b::5db8:d822")
     assert not is_private_address("2606:2800:220:1:248:1893:25c8:1946")
     assert not is_private_name("example.org")
     assert is_private_name("EXAMPLE.LOCAL.")

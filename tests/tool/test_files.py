@@ -227,6 +227,31 @@ async def test_r087_t38_links_are_judged_by_where_they_lead(tmp_path: Path) -> N
         assert type(judge("ask", prepared.subject, [], bench.context.places)) is verdict, name
 
 
+async def test_s11_nothing_reads_what_was_not_looked_at_when_it_was_allowed(tmp_path: Path) -> None:
+    """A hard link to a file outside asks; a link that is moved between the answer and the call gives nothing."""
+    bench = make_bench(tmp_path)
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "f.txt").write_text("needle\n")
+    bench.write("in/f.txt", "harmless\n")
+    (bench.work / "hard").hardlink_to(tmp_path / "outside" / "f.txt")
+    for tool, arguments in (("read", {}), ("grep", {"pattern": "needle"})):
+        prepared = await bench.prepare(tool, path="hard", **arguments)
+        assert isinstance(prepared, PreparedCall)
+        assert isinstance(judge("auto", prepared.subject, [], bench.context.places), Ask)
+    calls = {"read": {"path": "d/f.txt"}, "grep": {"path": "d", "pattern": "n"}, "glob": {"path": "d", "pattern": "*"}}
+    for tool, arguments in calls.items():
+        link = bench.work / "d"
+        link.unlink(missing_ok=True)
+        link.symlink_to("in")
+        prepared = await bench.prepare(tool, **arguments)
+        assert isinstance(prepared, PreparedCall)
+        assert isinstance(judge("ask", prepared.subject, [], bench.context.places), Allow)
+        link.unlink()
+        link.symlink_to("../outside")
+        result = await run_call(prepared, bench.context, emit=bench.live.append)
+        assert result.is_error and "somewhere else" in text_of(result.parts), tool
+
+
 async def test_s9_writing_what_runs_code_or_is_obeyed_is_asked_for(bench: Bench) -> None:
     names = (".git/hooks/pre-commit", ".git/config", "sub/.git/config", ".tenuto/settings.toml", "AGENTS.md", ".envrc")
     for name in (*names, ".github/workflows/x.yml", ".vscode/tasks.json", ".GIT/hooks/x", "sub/claude.MD"):

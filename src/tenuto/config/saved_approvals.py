@@ -14,7 +14,7 @@ from typing import Any, Literal, cast
 
 import msgspec
 
-from tenuto.private_files import locked, replace_file
+from tenuto.private_files import doubt_file, locked, replace_file
 from tenuto.protocol.entry import ApprovalEntry
 
 FILE = "approvals.toml"
@@ -135,6 +135,9 @@ class SavedApprovals:
         import tomllib  # 3 ms; most people have no such file
 
         try:
+            if doubt := doubt_file(self._file):
+                self.problem = f"{self._file} {doubt}, so nothing in it is allowed"
+                return
             values = tomllib.loads(self._file.read_text(encoding="utf-8"))
             self._answers = tuple(
                 msgspec.structs.replace(each, effect=effect)

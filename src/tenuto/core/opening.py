@@ -573,6 +573,11 @@ class Opener:
         if self._in_use.settings.model:
             return split_model(self._in_use.settings.model)
         self._assumed = await self.models.find_default_model()
+        if address := self.models.found_at(self._assumed):
+            self._remarks.append(
+                f"No model is set and there is no key: {self._assumed} answers, from the server that listens at "
+                f"{address}. It reads all of this session. Set `model` to keep one; /model chooses another."
+            )
         return self._assumed, ""
 
     def _choose_mode(self, session: Session) -> Mode:

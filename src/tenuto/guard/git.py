@@ -7,7 +7,6 @@ repository has to be one that is known to run nothing, and what a user's own con
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import stat
@@ -120,6 +119,8 @@ TRUSTED = TrustedSettings()
 
 def setting_digest(key: str, value: str) -> str:
     """Return what tells a setting of git, with its value, from every other."""
+    import hashlib  # 2 ms; few repositories have such a setting
+
     return hashlib.sha256(f"{key}\0{value}".encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -334,6 +335,16 @@ _COMMON_DIRECTORIES = ("objects", "refs", "hooks", "info", "logs")
 _GITLINK = b"\x00\x00\xe0\x00"
 """The mode of a gitlink as it stands in an index. The same bytes may stand there by accident: then a user is asked."""
 _PLACING_VARIABLES = ("GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY")
+
+
+def is_plainly_harmless(root: Path) -> bool:
+    """Whether the repository's own files say that nothing of its configuration runs; git is not asked for that."""
+    try:
+        repository = _Repository(root)
+        texts = (_small_text(repository.common / "config"), _small_text(repository.own / "config.worktree"))
+        return not repository.problem and all(is_harmless(key) for text in texts for key, _ in _settings(text))
+    except (OSError, ValueError):
+        return False
 
 
 def reading_concern(cwd: Path, environ: Mapping[str, str], *, looks_at_files: bool) -> str:

@@ -47,7 +47,7 @@ _ONLY_EXACTLY = frozenset(
 """Programs of which every call is another matter."""
 _WIDE_PARTS = 3
 """A kind may cover a folder outside the workspace only below this depth: never all of `/`, `/etc` or a home."""
-OUTSIDE = "outside of the sandbox as well"
+OUTSIDE = "allowed for longer, it runs outside of the sandbox each time"
 CHANGES = "what it runs is the project's, and may change"
 
 

@@ -222,6 +222,11 @@ class ModelRegistry:
             self._local = await find_local_servers()
         return self.default_model()
 
+    def found_at(self, model_id: str) -> str:
+        """Return the address of a model whose server was found by looking at this machine's ports, else nothing."""
+        provider, _ = split_id(model_id)
+        return self._base_url(model_id) if any(server.provider == provider for server in self._local) else ""
+
     def learn_window(self, model_id: str, limit: int) -> bool:
         """Go by the window that a refusal named if it is lower than what is known; whether it is (R-023).
 

@@ -6,7 +6,7 @@ import asyncio
 import ipaddress
 import re
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import SplitResult, urljoin, urlsplit
 
@@ -195,6 +195,11 @@ class _Writer:
 
 _LOCAL_ENDINGS = (".localhost", ".local", ".internal", ".lan", ".home", ".home.arpa", ".intranet", ".corp")
 
+_EMBEDDING = tuple(map(ipaddress.IPv6Network, ("::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96", "::/96")))
+"""Addresses that lead to the IPv4 address in their last 32 bits: mapped, translated, NAT64, compatible."""
+_NAT64_HERE = ipaddress.IPv6Network("64:ff9b:1::/48")
+"""NAT64 by a network's own prefix: where the address lies in it is that network's affair."""
+
 
 def is_private_address(address: str) -> bool:
     """Whether an address is anything but a public one; what cannot be read counts as private."""
@@ -203,9 +208,12 @@ def is_private_address(address: str) -> bool:
     except ValueError:
         return True
     if isinstance(parsed, ipaddress.IPv6Address):
-        inner = parsed.ipv4_mapped or parsed.sixtofour
-        if inner is not None:
-            return is_private_address(str(inner))
+        if parsed in _NAT64_HERE:
+            return True
+        if parsed.sixtofour is not None:
+            return is_private_address(str(parsed.sixtofour))
+        if any(parsed in network for network in _EMBEDDING):
+            return is_private_address(str(ipaddress.IPv4Address(int(parsed) & 0xFFFF_FFFF)))
     return not parsed.is_global or parsed.is_multicast
 
 
@@ -371,11 +379,17 @@ async def _get_once(client: httpx.AsyncClient, url: SplitResult, context: ToolCo
     checks = not may_be_private and not _uses_proxy(url)
     if checks:
         _refuse_private(url, first_private(await look_up(url.hostname or "", _port(url))), context)
-    async with client.stream("GET", url.geturl()) as response:
-        stream = response.extensions.get("network_stream")
-        peer = stream.get_extra_info("server_addr") if checks and stream is not None else None
-        if peer and is_private_address(str(peer[0])):  # the name changed its address between look-up and connection
-            _refuse_private(url, str(peer[0]), context)
+
+    async def watch(event: str, facts: Mapping[str, Any]) -> None:
+        """Look at each connection before anything is sent on it: the name may have changed its address since."""
+        if event == "connection.connect_tcp.complete":
+            stream = facts["return_value"]
+            peer = stream.get_extra_info("server_addr")
+            if address := first_private([str(peer[0]) if peer else "(unknown)"]):
+                await stream.aclose()
+                _refuse_private(url, address, context)
+
+    async with client.stream("GET", url.geturl(), extensions={"trace": watch} if checks else {}) as response:
         location = response.headers.get("location", "")
         if response.status_code in _REDIRECTS and location:
             return _parse(urljoin(url.geturl(), location))

@@ -9,7 +9,7 @@ from tenuto.guard.subject import ApprovalSubject
 from tenuto.protocol.message import FoundView
 from tenuto.protocol.part import TextPart
 from tenuto.text.bounding import shorten
-from tenuto.tool.edits.files import read_subject, resolve, show_path, similar_paths
+from tenuto.tool.edits.files import read_subject, resolve, resolve_allowed, show_path, similar_paths
 from tenuto.tool.output import ToolOutput, clean_text
 from tenuto.tool.run.context import BuiltinTool, ToolContext, ToolError
 from tenuto.tool.search.patterns import path_matcher
@@ -38,7 +38,7 @@ class GlobTool(BuiltinTool):
 
 
 def _search(arguments: GlobArguments, context: ToolContext, source: Source, stop: Stop) -> ToolOutput:
-    base = resolve(arguments.path, context)
+    base = resolve_allowed(arguments.path, context)
     if not base.is_dir():
         what = "is not a directory" if base.exists() else f"does not exist.{similar_paths(base, context)}"
         raise ToolError(f"{show_path(base, context)} {what}")

@@ -9,7 +9,7 @@ from tenuto.guard.subject import ApprovalSubject
 from tenuto.protocol.message import FoundView
 from tenuto.protocol.part import TextPart
 from tenuto.text.bounding import boundary_after, boundary_before, shorten
-from tenuto.tool.edits.files import read_subject, resolve, show_path, similar_paths
+from tenuto.tool.edits.files import read_subject, resolve, resolve_allowed, show_path, similar_paths
 from tenuto.tool.output import ToolOutput, clean_text, format_size
 from tenuto.tool.process.process import Collector
 from tenuto.tool.run.context import BuiltinTool, ToolContext, ToolError
@@ -44,7 +44,7 @@ class GrepTool(BuiltinTool):
 
 
 def _search(arguments: GrepArguments, context: ToolContext, source: Source, stop: Stop) -> ToolOutput:
-    path = resolve(arguments.path, context)
+    path = resolve_allowed(arguments.path, context)
     if not path.exists():
         raise ToolError(f"{show_path(path, context)} does not exist.{similar_paths(path, context)}")
     if not path.is_file() and not path.is_dir():

@@ -18,7 +18,7 @@ from tenuto.text.bounding import cut_head, cut_tail
 from tenuto.tool.documents.notebook import Notebook, notebook_lines, parse_notebook
 from tenuto.tool.documents.pdf import is_pdf, pdf_text_of
 from tenuto.tool.edits.encoding import decode_file, to_lf
-from tenuto.tool.edits.files import read_bytes, read_subject, resolve, show_path, similar_paths
+from tenuto.tool.edits.files import read_bytes, read_subject, resolve, resolve_allowed, show_path, similar_paths
 from tenuto.tool.image import MAX_IMAGE_BYTES, ImageFacts, image_facts
 from tenuto.tool.output import ToolOutput, clean_text, format_size
 from tenuto.tool.run.context import BuiltinTool, ToolContext, ToolError, digest_of
@@ -81,9 +81,7 @@ class FoundPdf(NamedTuple):
 
 
 def _read(name: str, wanted: Wanted, context: ToolContext) -> ToolOutput | FoundPdf:
-    path = resolve(name, context)
-    if context.subject is not None and context.subject.paths != (str(path),):
-        raise ToolError(f"{name} leads somewhere else than when it was allowed. Call again.")
+    path = resolve_allowed(name, context)
     try:
         facts = path.stat()
     except FileNotFoundError:

@@ -7,13 +7,13 @@ import contextlib
 import os
 import shlex
 import signal
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from types import FrameType
 from typing import NamedTuple, Protocol
 
-from tenuto.guard.terminal import sanitize_for_terminal
+from tenuto.guard.terminal import sanitize_for_terminal, sanitize_keeping_colour
 from tenuto.tui.paint import Paint
 from tenuto.tui.render.items import render_item
 from tenuto.tui.render.options import RenderOptions
@@ -73,13 +73,16 @@ def could_not_run(command: Sequence[str], error: OSError) -> str:
     return f"{command[0]} could not be run: {error}"
 
 
-def write_passing(text: str, suffix: str) -> Path:
-    """Put a text into a new file that only the user can read; the caller removes it. Raises `OSError`."""
+def write_passing(pieces: Iterable[str], suffix: str) -> Path:
+    """Put a text, whole or in pieces, into a new file that only the user can read. The caller removes it.
+
+    Raises `OSError`.
+    """
     import tempfile
 
     handle, name = tempfile.mkstemp(prefix="tenuto-", suffix=suffix)
     with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as file:
-        file.write(text)
+        file.writelines([pieces] if isinstance(pieces, str) else pieces)
     return Path(name)
 
 
@@ -90,10 +93,12 @@ PAGER_VARIABLES = ("PAGER",)
 USUAL_PAGERS = ("less", "more")
 LESS_OPTIONS = "-R"
 """Colours as colours; used where the user has set none of their own."""
+_COPIED_AT_ONCE = 1_000_000
+"""Characters. A sequence that two pieces share is harmless: its escape is gone."""
 
 
 class Page(NamedTuple):
-    """A file for the pager; a `passing` one was made for it and is removed afterwards."""
+    """A file for the pager. A `passing` one was made for it and is removed then; of others it gets a safe copy."""
 
     path: Path
     passing: bool
@@ -102,11 +107,24 @@ class Page(NamedTuple):
 async def show_page(page: Page, environ: Mapping[str, str]) -> str:
     """Show a page, and return what went wrong, empty when nothing did."""
     try:
-        return await page_file(page.path, environ)
+        path = page.path if page.passing else await asyncio.to_thread(_safe_copy, page.path)
+    except OSError as error:
+        return f"{page.path} could not be read: {error.strerror or error}"
+    try:
+        return await page_file(path, environ)
     finally:
-        if page.passing:
-            with contextlib.suppress(OSError):
-                page.path.unlink()
+        with contextlib.suppress(OSError):
+            path.unlink()
+
+
+def _safe_copy(path: Path) -> Path:
+    """Return a copy without what a terminal would obey, colours aside: not every pager keeps that back (S19).
+
+    The caller removes it. Raises `OSError`.
+    """
+    with path.open(encoding="utf-8", errors="replace") as file:
+        pieces = iter(lambda: file.read(_COPIED_AT_ONCE), "")
+        return write_passing(map(sanitize_keeping_colour, pieces), ".txt")
 
 
 def page_of(item: Item, paint: Paint, columns: int) -> Page:

@@ -163,6 +163,19 @@ def test_b10_every_file_of_a_patch_can_be_read_before_it_is_allowed() -> None:
     assert "to.py +0 −0 moved from from.py" in text
 
 
+def test_b10_the_first_rows_of_a_patch_say_which_file_they_change() -> None:
+    state = busy_state()
+    diffs = [
+        DiffView(path=f"new{n}.py", diff="@@ -0,0 +1,30 @@\n" + "+line\n" * 30, added=30, created=True)
+        for n in range(3)
+    ]
+    asked = msgspec.structs.replace(request(), tool="apply_patch", summary="3 files", diffs=tuple(diffs))
+    state.approvals.requests.append(asked)
+    state.approvals.opened_at = 0.0
+    panel = approval_panel(state, 80, 20, UNICODE, LineEditor(), full=False, scroll=0)
+    assert any("new0.py +30 −0" in row.text for row in panel.lines)
+
+
 def test_the_todo_panel_is_five_rows_until_it_is_opened() -> None:
     state = UiState()
     state.todo = tuple(

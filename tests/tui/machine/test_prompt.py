@@ -195,6 +195,17 @@ def test_a_command_that_needs_an_argument_is_not_run_until_it_is_typed_out():
     assert RunCommand("/title") in driver.feed(AcceptCompletion(send=True))
 
 
+def test_a_directory_behind_a_command_is_typed_out_without_its_slash():
+    driver = Driver()
+    driver.type("/title ../docs")
+    offer(driver, CompletionItem("../docs/", "../docs/"), start=7, end=14)
+    assert RunCommand("/title ../docs/") in driver.feed(AcceptCompletion(send=True))
+    driver.type("look into @docs")
+    offer(driver, CompletionItem("docs/", "docs/"), start=11, end=15)
+    driver.feed(AcceptCompletion(send=True))
+    assert driver.state.draft.text == "look into @docs/", "in a prompt Enter goes on with what is in it"
+
+
 REDO = CompletionItem("redo", "redo", runs=True)
 DROP = CompletionItem("drop", "drop", runs=True)
 

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
 from tenuto.cli.arguments import working_directory
-from tenuto.cli.doctor import files, models, programs, screen
+from tenuto.cli.doctor import files, guards, models, programs, screen
 from tenuto.cli.doctor.rows import Row, State, Streams, Surroundings, count_states, print_rows
 from tenuto.cli.parsing import Parser, complain, parse, say_json
 from tenuto.config.settings import read_sources, settings_of
@@ -43,6 +43,9 @@ CHECKS: tuple[Check, ...] = (
     files.check_settings,
     files.check_instructions,
     files.check_hooks,
+    guards.check_sandbox,
+    guards.check_approvals,
+    guards.check_trust,
     files.check_home,
     files.check_disk,
     files.check_sessions,
@@ -65,8 +68,8 @@ def build_parser() -> argparse.ArgumentParser:
     """Return the parser of the words behind `tenuto doctor`."""
     parser = Parser(
         prog="tenuto doctor",
-        description="Check what is here and what is not: terminal, keys, servers, model, settings, files, programs. "
-        "Exit code 1 where there is a problem. Only ports of this machine are asked, unless with --online.",
+        description="Check what is here and what is not: terminal, keys, servers, model, settings, sandbox, files, "
+        "programs. Exit code 1 where there is a problem. Only ports of this machine are asked, unless with --online.",
     )
     parser.add_argument("--online", action="store_true", help="ask each server that has a key for its models")
     parser.add_argument("--json", action="store_true", help="as one JSON object")

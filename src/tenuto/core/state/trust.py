@@ -116,8 +116,16 @@ def find_git_settings(project: Project) -> Iterable[TrustItem]:
     """Find settings of the repository that let git run programs, or look elsewhere."""
     if not os.path.lexists(project.root / ".git"):
         return []
-    from tenuto.guard.git import GitFailedError, GitRefusedError, risky_settings, setting_digest
+    from tenuto.guard.git import (
+        GitFailedError,
+        GitRefusedError,
+        is_plainly_harmless,
+        risky_settings,
+        setting_digest,
+    )
 
+    if is_plainly_harmless(project.root):
+        return []
     try:
         found = risky_settings(project.root, os.environ)
     except (GitRefusedError, GitFailedError):

@@ -72,6 +72,8 @@ _TAME_GIT = frozenset({"rev-parse", "rev-list", "branch", "describe", "merge-bas
 _MORE_THAN_BASH = re.compile(r"\$['\"]|&>|\|&|<\(|>\(|<<<|[{}~]")
 """What another shell reads differently."""
 _SHELLS = frozenset({"bash", "sh"})
+_NAMES_OPTION = re.compile(r"--(?:include|exclude|exclude-dir|ignore|hide|glob|iglob)=")
+"""An option whose value is itself a pattern of names: without it nothing else in a command changes its meaning."""
 
 
 class Reading(msgspec.Struct):
@@ -418,7 +420,9 @@ class _Follower:
             ]
             for cwd in self._directories(at):
                 found.update(dict.fromkeys(matches(parts, cwd)))
-        return Argument(tuple(found), is_many=True)
+        # Where no file has such a name, `--include=*.py` stays as it is
+        is_itself = len(found) == 1 and bool(_NAMES_OPTION.match(word.bare))
+        return Argument(tuple(found), is_many=not is_itself)
 
     def _home(self, word: Word) -> str:
         bare = word.bare

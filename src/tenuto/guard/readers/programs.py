@@ -211,12 +211,15 @@ def _check_printf(arguments: list[Argument]) -> None:
         raise Asks("has a format that does more than print")
 
 
-_LOWER_NAME = re.compile(r"[a-z_][a-z0-9_]*")
+_OWN_NAME = re.compile(r"[a-z_][a-z0-9_]*|[A-Z][0-9]?")
 
 
 def is_own_name(name: str) -> bool:
-    """Whether a variable of this name means nothing to the shell: those with a meaning are in capitals, but for two."""
-    return bool(_LOWER_NAME.fullmatch(name)) and name not in ("histchars", "auto_resume", "_")
+    """Whether a variable of this name means nothing to the shell.
+
+    Those with a meaning are in capitals and longer than two characters, but for two.
+    """
+    return bool(_OWN_NAME.fullmatch(name)) and name not in ("histchars", "auto_resume", "_")
 
 
 def _check_read(arguments: list[Argument]) -> None:

@@ -74,7 +74,8 @@ def _mounts(policy: Policy, path: str) -> Iterator[tuple[str, str]]:
     if os.path.isdir("/run") and not os.path.islink("/run"):
         made["/run"] = "emptied"
         made |= {place: "read" for place in _SHARED_RUN if os.path.isdir(place)}
-    needed = (policy.home, policy.cwd, *(os.path.realpath(one) for one in path.split(":") if one.startswith("/")))
+    programs = (_prefix_of(os.path.realpath(one)) for one in path.split(":") if one.startswith("/"))
+    needed = (policy.home, policy.cwd, *programs)
     for place in (*needed, os.path.realpath("/etc/resolv.conf") if policy.network else ""):
         if place and place != "/" and any(is_inside(place, one) for one in (*made, "/run")) and os.path.exists(place):
             made.setdefault(place, "read")
@@ -88,6 +89,12 @@ def _mounts(policy: Policy, path: str) -> Iterator[tuple[str, str]]:
         if kind == "hidden" and above and not _is_back(place, above, made):
             continue  # not there any more
         yield place, kind
+
+
+def _prefix_of(folder: str) -> str:
+    """Return what programs of a PATH entry need: of an environment of Python's its packages too."""
+    above = os.path.dirname(folder)
+    return above if os.path.isfile(f"{above}/pyvenv.cfg") else folder
 
 
 def _is_back(place: str, above: Iterable[str], made: dict[str, str]) -> bool:

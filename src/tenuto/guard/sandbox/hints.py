@@ -21,6 +21,8 @@ _REFUSED = re.compile(
     re.IGNORECASE,
 )
 _PATH = re.compile(r"""(?:(?<=[\s'"‘“`(=:])|^)(~?/[^\s'"’”`():,;]+|\.[\w.-]+(?:/[^\s'"’”`():,;]*)?)""")
+_SPEAKER = re.compile(r"^\S+: (?:line [0-9]+: )?(?=\S)")
+"""Who says it, before what it says: `/usr/bin/bash: line 1: …`, `touch: …`."""
 _NOT_THERE = re.compile(r"No such file or directory|ENOENT|os error 2|cannot find", re.IGNORECASE)
 _LOOKED_AT = 20_000
 _PATHS = 3
@@ -35,8 +37,9 @@ def explain_failure(output: str, policy: Policy) -> str:
         places = _paths_in(refused)[:_PATHS]
         what = f" ({', '.join(places)})" if places else ""
         said.append(
-            f"only the workspace and the temporary folder can be written, not git's configuration, hooks or "
-            f"instruction files in it, and keys cannot be read{what}"
+            "only the workspace and the temporary folder can be written, in it no configuration and hooks of git, no "
+            "instruction, agent, editor, CI, shell profile and key files; the user's keys cannot be read"
+            f"{what}"
         )
     missed = [line for line in tail.splitlines() if _NOT_THERE.search(line)]
     unseen = [path for path in _paths_in(missed) if _is_unseen(path, policy)][:_PATHS]
@@ -48,7 +51,8 @@ def explain_failure(output: str, policy: Policy) -> str:
 
 
 def _paths_in(lines: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(path for line in lines for path in _PATH.findall(line)))
+    found = (_PATH.findall(_SPEAKER.sub("", line)) or _PATH.findall(line) for line in lines)
+    return list(dict.fromkeys(path for paths in found for path in paths))
 
 
 def _is_unseen(path: str, policy: Policy) -> bool:

@@ -30,7 +30,7 @@ _REDIRECTION = re.compile(r"<<<|<<-|<<|<&|<>|<|&>>|&>|>>|>\||>&|>")
 _DIGITS = re.compile(r"[0-9]+(?=[<>])")
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?)=")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_CLOSING = frozenset({"then", "else", "elif", "fi", "do", "done", "}", "esac", "in"})
+_CLOSING = frozenset({"then", "else", "elif", "fi", "do", "done", "}", "esac", "in", "]]"})
 _NOT_READ = {
     "case": "it has a case statement",
     "select": "it has a select loop",
@@ -39,6 +39,7 @@ _NOT_READ = {
     "time": "it measures time",
     "[[": "it has a [[ condition",
 }
+_RESERVED = _CLOSING | _NOT_READ.keys() | {"!", "{", "if", "while", "until", "for"}
 
 
 def read_grammar(text: str) -> Sequence:
@@ -96,7 +97,7 @@ class _Reader(Lexer):
         """Return the unquoted word that comes next, without going behind it."""
         self.skip_blanks()
         start = self.at
-        match = re.compile(r"[a-z{}!\[]+").match(self.source, start, self.end)
+        match = re.compile(r"[a-z{}!\[\]]+").match(self.source, start, self.end)
         if match is None or (match.end() < self.end and self.source[match.end()] not in " \t\n;|&()<>"):
             return ""
         return match[0]
@@ -306,6 +307,8 @@ class _Reader(Lexer):
                 break
             if self.peek() in ("<", ">") and re.fullmatch(r"\{\w+\}", word.bare):
                 raise UnreadableError("it names a file descriptor")
+            if not (words or assignments or redirections) and word.bare in _RESERVED:
+                raise UnreadableError(f"“{word.bare}” is taken apart")  # by a continued line, or `_keyword` had seen it
             assignment = None if words else _assignment(word)
             if assignment is None:
                 words.append(word)

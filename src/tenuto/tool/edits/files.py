@@ -204,6 +204,14 @@ def read_subject(tool: str, path: Path, summary: str, context: ToolContext) -> A
     )
 
 
+def resolve_allowed(path: str, context: ToolContext) -> Path:
+    """Return where a path leads, if that is what was allowed: a link may have moved since. Raises `ToolError`."""
+    found = resolve(path, context)
+    if context.subject is not None and context.subject.paths != (str(found),):
+        raise ToolError(f"{path} leads somewhere else than when it was allowed. Call again.")
+    return found
+
+
 def check_approved(paths: Sequence[Path], changes: Sequence[PlannedChange], context: ToolContext) -> None:
     """Raise `ToolError` when changes are not those that were approved: a file or a link moved meanwhile."""
     subject = context.subject

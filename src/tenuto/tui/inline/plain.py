@@ -49,7 +49,6 @@ from tenuto.tui.terminal.terminal import WRITE_SECONDS, Terminal, borrow_termina
 if TYPE_CHECKING:
     from tenuto.core.runtime import Start
 
-
 READ_BYTES = 65_536
 LONGEST = 4_096
 """Bytes of a line, with its end, that Linux' own line editing keeps; what is typed or pasted beyond them is gone."""
@@ -164,11 +163,8 @@ class Menus:
             self._machine.handle(intents.ToggleHelp())
             return help_text(state.keys).split("\n")
         request, picker = state.approvals.current, state.picker
-        asked: object = None
-        if request is not None:
-            asked = (request.request_id, state.contexts[0])
-        elif picker is not None:
-            asked = (id(picker), picker.filter, picker.row_filter)
+        shown = (id(picker), picker.filter, picker.row_filter) if picker is not None else None
+        asked: object = (request.request_id, state.contexts[0]) if request is not None else shown
         if asked == self._asked:
             return []
         self._asked = asked

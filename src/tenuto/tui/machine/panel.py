@@ -123,7 +123,8 @@ def accept_completion(change: Change, intent: AcceptCompletion) -> None:
         if intent.send:
             send(change, draft.text, draft.images)
         return
-    typed_out = typed == item.insert.rstrip()
+    # Behind a command a directory's name is whole without its slash: `/add-dir ../docs`
+    typed_out = typed == item.insert.rstrip() or (draft.text.startswith("/") and f"{typed}/" == item.insert)
     rest = draft.text[end:]
     insert = item.insert.rstrip() if rest[:1].isspace() else item.insert
     state.completion_generation += 1

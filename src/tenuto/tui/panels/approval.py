@@ -119,10 +119,14 @@ def _selected_alone(answers: list[Line], choices: dict[int, int], selected: int)
 
 
 def _first_change(lines: Sequence[Line]) -> int:
-    """Return the first row that a change adds or takes away, 0 where there is none: what is around it can wait."""
+    """Return the first row that a change adds or takes away, 0 where there is none: what is around it can wait.
+
+    A single row above it, which names the file, is worth its place.
+    """
     changes = ("diff.added", "diff.removed")
     places = (place for place, line in enumerate(lines) if any(style.endswith(changes) for _, style in line.spans))
-    return next(places, 0)
+    first = next(places, 0)
+    return 0 if first == 1 else first
 
 
 def _count(state: UiState) -> list[Span]:
