@@ -37,7 +37,7 @@ MAX_LINES = 600
 MAX_PICTURE_BYTES = 60_000
 MACHINE_PLACES = ("work", "root")
 """Folders that stand for somebody's machine when a path begins with them."""
-IMPORT_NAMES = {"markdown-it-py": "markdown_it", "genai-prices": "genai_prices"}
+IMPORT_NAMES = {"markdown-it-py": "markdown_it", "pyyaml": "yaml", "genai-prices": "genai_prices"}
 PROGRAMS = {"basedpyright", "import-linter", "ruff", "pytest-asyncio", "pytest-xdist"}
 """Development dependencies that are run, or loaded by pytest, and not imported."""
 OF_THE_SDKS = {"httpx2"}
