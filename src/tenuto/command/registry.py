@@ -194,8 +194,17 @@ COMMANDS: tuple[Command, ...] = (
         "[INSTRUCTIONS]",
         topic="project_commands",
     ),
+    Command(
+        "skills",
+        "the skills that are here; open one in your editor",
+        "[NAME]",
+        offers=True,
+        topic="own_commands",
+    ),
     Command("keys", "list or customise key bindings", "[edit]", values=("edit",), topic="screen_commands"),
-    Command("reload", "read instruction files, tools, extensions and your keys again", topic="project_commands"),
+    Command(
+        "reload", "read instruction files, skills, tools, extensions and your keys again", topic="project_commands"
+    ),
     Command("exit", "leave; the session stays", aliases=("quit",), topic="session_commands"),
 )
 
@@ -211,17 +220,35 @@ def runner_of(command: Command) -> Runner:
     return runner
 
 
+async def _run(runtime: Runtime, command: Command, argument: str) -> list[CommandOutcome]:
+    from tenuto.command.own_commands import tell_shadowed
+
+    tell_shadowed(runtime.live, command.name)
+    return await runner_of(command)(runtime, argument)
+
+
+async def _run_other(runtime: Runtime, name: str, argument: str) -> list[CommandOutcome]:
+    """Run what users and projects bring; say what there is where nobody brings that."""
+    from tenuto.command.own_commands import own_commands, run_own
+
+    outcomes = await run_own(runtime, name, argument)
+    if outcomes is not None:
+        return outcomes
+    names = [known for entry in COMMANDS for known in (entry.name, *entry.aliases)]
+    names += [entry.name for entry in own_commands(runtime.live)]
+    hint = did_you_mean(name, names, "/{}") or "; /help lists them"
+    return [Say(f"There is no command /{name}{hint}", "warning")]
+
+
 async def run_command(runtime: Runtime, line: str) -> list[CommandOutcome]:
     """Run `/name argument` and return what the front-end is to do. An unknown name is answered, never raised."""
     name, *rest = line.strip().removeprefix("/").split(maxsplit=1) or [""]
+    argument = rest[0] if rest else ""
     command = find_command(name)
-    if command is None:
-        names = [known for entry in COMMANDS for known in (entry.name, *entry.aliases)]
-        hint = did_you_mean(name, names, "/{}") or "; /help lists them"
-        return [Say(f"There is no command /{name}{hint}", "warning")]
-    run = runner_of(command)
     try:
-        outcomes = await run(runtime, rest[0] if rest else "")
+        outcomes = (
+            await _run_other(runtime, name, argument) if command is None else await _run(runtime, command, argument)
+        )
     except EXPECTED_FAILURES as error:
         return [Say(str(error), "warning" if names_nothing(error) else "error")]
     return outcomes

@@ -30,6 +30,7 @@ from tenuto.protocol.entry import (
     QueuedEntry,
     QueueEditEntry,
     ShellEntry,
+    SkillEntry,
     TitleEntry,
     TodoEntry,
     TodoItem,
@@ -349,6 +350,7 @@ KnownEntry = (
     | FilesEntry
     | PinEntry
     | UnpinEntry
+    | SkillEntry
     | TodoEntry
     | PlanEntry
     | QueuedEntry

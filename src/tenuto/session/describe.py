@@ -32,6 +32,7 @@ from tenuto.protocol.entry import (
     QueuedEntry,
     QueueEditEntry,
     ShellEntry,
+    SkillEntry,
     TitleEntry,
     TodoEntry,
     UndoEntry,
@@ -157,6 +158,8 @@ def kind_of(entry: HistoryEvent) -> Kind:  # noqa: PLR0912 (one case a type)
             kind = Kind("pin", "You", Place.EXPORT | Place.RECALL)
         case PlanEntry():
             kind = Kind("approved plan", "You", Place.RECALL)
+        case SkillEntry():
+            kind = Kind("skill", "Skill", Place.RECALL)
         case TodoEntry():
             kind = Kind("todo", "Assistant", Place.RECALL)
         case SystemMessage():
@@ -175,7 +178,7 @@ def is_shown(entry: HistoryEvent, place: Place) -> bool:
     return place in kind_of(entry).places
 
 
-def line_of(entry: HistoryEvent) -> str:  # noqa: PLR0912 (one case a type)
+def line_of(entry: HistoryEvent) -> str:  # noqa: PLR0912, PLR0915 (one case a type)
     """Return one line for an entry: who or what, and how it begins. Empty for what only keeps state."""
     entry = as_shown(entry)
     if isinstance(entry, _STATE):
@@ -210,6 +213,8 @@ def line_of(entry: HistoryEvent) -> str:  # noqa: PLR0912 (one case a type)
             line = f"Pinned: {_beginning(entry.text)}"
         case PlanEntry():
             line = f"Approved plan: {_beginning(entry.text)}"
+        case SkillEntry():
+            line = f"Loaded the skill {entry.name}"
         case TodoEntry():
             line = f"Todo list: {plural(len(entry.items), 'item')}"
         case SystemMessage():
@@ -284,7 +289,7 @@ def pieces_of(entry: HistoryEvent, outputs: Path) -> Iterator[Piece]:  # noqa: P
             yield Piece(kind=kind, text=entry.summary)
         case ExtensionEntry():
             yield Piece(kind=kind, text=_content(entry.parts), is_private=not entry.in_view)
-        case DeveloperMessage() | PinEntry() | PlanEntry():
+        case DeveloperMessage() | PinEntry() | PlanEntry() | SkillEntry():
             yield Piece(kind=kind, text=entry.text)
         case TodoEntry():
             yield Piece(kind=kind, text="\n".join(f"{item.status}: {item.text}" for item in entry.items))

@@ -26,6 +26,7 @@ from tenuto.command.outcome import (
     Say,
     ShowKeys,
 )
+from tenuto.command.registry import Command
 from tenuto.protocol.event import AnyEvent, SessionOpenedEvent, TaskFinishedEvent, ToolResultEvent
 from tenuto.protocol.operation import AnyOperation, RunShellOperation
 from tenuto.protocol.part import ContentPart, ImagePart, TextPart
@@ -91,6 +92,10 @@ class LateRuntime:
     async def run_command(self, line: str) -> list[CommandOutcome]:
         """Run a slash command."""
         return await (await self._wait()).run_command(line)
+
+    async def own_commands(self) -> tuple[Command, ...]:
+        """Return what users and projects bring to be typed as `/name`."""
+        return await (await self._wait()).own_commands()
 
     async def complete_argument(self, name: str, typed: str) -> tuple[Choice, ...]:
         """Return what may stand behind a command."""
@@ -195,6 +200,10 @@ class RuntimePort(Protocol):
         """Run a slash command."""
         ...
 
+    async def own_commands(self) -> tuple[Command, ...]:
+        """Return what users and projects bring to be typed as `/name`."""
+        ...
+
     async def complete_argument(self, name: str, typed: str) -> tuple[Choice, ...]:
         """Return what may stand behind a command, of which `typed` is there."""
         ...
@@ -246,6 +255,7 @@ class Runner:
             clock=clock,
             call_later=self._later,
             arguments=runtime.complete_argument,
+            own_commands=runtime.own_commands,
         )
         self._resting = RestingCollector(clock, self._later)
         self._unsubscribe: Callable[[], None] | None = None

@@ -120,7 +120,7 @@ class CallRunner:
             self._publish_start(call, "")
             return prepared
         self._publish_start(call, prepared.subject.summary)
-        refusal = await self._refusal(prepared)
+        refusal = await self.refusal(prepared)
         if refusal is not None:
             return refusal
         return await run_call(
@@ -129,7 +129,7 @@ class CallRunner:
             emit=lambda text: self._emit(call.id, text),
         )
 
-    async def _refusal(self, prepared: PreparedCall) -> ToolResultMessage | None:
+    async def refusal(self, prepared: PreparedCall) -> ToolResultMessage | None:
         """Return the result of a call that may not run, `None` when it may. Asks the user where the mode says so."""
         live = self._live
         verdict = self._judge(prepared)

@@ -163,7 +163,7 @@ class AgentTask:
         """Put a prompt into the history, with the files that it mentions; `False` when it was taken back meanwhile."""
         live = self._live
         mentioned = None
-        if entry.origin == "typed" and "@" in (text := text_of(entry.parts)):
+        if entry.origin in ("typed", "command") and "@" in (text := text_of(entry.parts)):
             from tenuto.core.agent.mentions import read_mentions
 
             mentioned = await read_mentions(live, text)

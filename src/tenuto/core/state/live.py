@@ -14,8 +14,10 @@ from msgspec import Struct, field
 from tenuto.compaction.measure.budget import Budget, aim_for, assumed_window, budget_for
 from tenuto.compaction.measure.meter import ContextSize, Meter, should_compact_threshold
 from tenuto.compaction.measure.weight import estimate_tools
+from tenuto.config.places import Where
 from tenuto.config.saved_approvals import SavedApprovals
 from tenuto.config.settings import Settings
+from tenuto.config.skills import Skills, find_skills
 from tenuto.core.bus import EventBus
 from tenuto.core.errors import describe_failure
 from tenuto.core.start import Limits
@@ -24,6 +26,7 @@ from tenuto.core.state.compaction_state import CompactionState
 from tenuto.core.state.extensions import Extensions
 from tenuto.core.state.pin_notes import PinNotes
 from tenuto.core.state.reminders import MODE_TEXTS, ChangedFiles, alone_text
+from tenuto.core.state.skill_notes import SkillNotes
 from tenuto.model.registry import ModelRegistry
 from tenuto.protocol.entry import ApprovalEntry, Level, Mode
 from tenuto.protocol.event import (
@@ -157,9 +160,8 @@ READ_ONLY = "Open elsewhere: nothing is written here, so nothing can be sent. /f
 """What is said of a session that is only read, when it is opened and whenever something is to be sent (R-066)."""
 
 UNSAVED = "unsaved"
-COMPACT_TOOL = "compact"
-"""The tool with which the agent asks for a compaction; a setting leaves it out."""
-WITHOUT_COMPACT = frozenset({COMPACT_TOOL})
+COMPACT_TOOL, SKILL_TOOL = "compact", "skill"
+"""The tools with which the agent asks for a compaction, unless a setting leaves it out, and loads a skill of a list."""
 PREPARE_SHARE = 0.8
 """Of the trigger: from here on the next compaction's summary is written beside a running task."""
 
@@ -179,6 +181,8 @@ class SessionServices(Struct, frozen=True, eq=False, kw_only=True):
     extensions: Extensions
     """Whose hooks are called."""
     home: Path
+    user: Path | None = None
+    """The user's own home, where peers keep what they bring; `None` where the environment names none."""
     clock: Callable[[], float]
     interactive: bool
     ends_by_itself: bool = False
@@ -211,6 +215,16 @@ class SessionServices(Struct, frozen=True, eq=False, kw_only=True):
         if self.interactive:
             return MODE_TEXTS[self.mode]
         return alone_text(self.mode, self.allowed, self.answer_note)
+
+    @property
+    def where(self) -> Where:
+        """Where users and projects put what they bring, as it looks from this session."""
+        touched = frozenset(self.session.state.files)
+        return Where(self.home, self.session.cwd, self.user, touched)
+
+    def skills(self) -> Skills:
+        """Return the skills that are there now."""
+        return find_skills(self.where)
 
     def attempt(self, step: Callable[[], T]) -> T | None:
         """Do one step of an end that has to come: a failure becomes a notice, and the end goes on."""
@@ -263,6 +277,7 @@ class ReminderState(Struct, eq=False):
     compaction: CompactionEntry | None = None
     """The compaction behind which everything has been told again."""
     pins: PinNotes = field(default_factory=PinNotes)
+    skills: SkillNotes = field(default_factory=SkillNotes)
     place: str = ""
     """What was found out of the working directory when it was last needed."""
 
@@ -312,12 +327,13 @@ class LiveSession(SessionServices, frozen=True, eq=False, kw_only=True):
         stored = self.session.reading.system
         if stored is None or not stored.tools:
             return self.offered_schemas()
-        without = frozenset[str]() if COMPACT_TOOL in stored.tools else WITHOUT_COMPACT
-        return self.tools.schemas(family_of(self.facts), without)
+        without = {tool for tool in (COMPACT_TOOL, SKILL_TOOL) if tool not in stored.tools}
+        return self.tools.schemas(family_of(self.facts), frozenset(without))
 
     def offered_schemas(self) -> tuple[ToolSchema, ...]:
         """Return the schemas of the tools that a new `system` entry would name."""
-        without = frozenset[str]() if self.settings.compaction.tool else WITHOUT_COMPACT
+        is_offered = {COMPACT_TOOL: self.settings.compaction.tool, SKILL_TOOL: bool(self.skills().listed)}
+        without = frozenset(tool for tool, is_on in is_offered.items() if not is_on)
         return self.tools.schemas(family_of(self.facts), without)
 
     @property
