@@ -84,8 +84,8 @@ def test_j3_the_example_of_the_page_is_sent_from_the_command_line(work):
 def test_check_names_every_fault_with_file_and_line(work):
     path = work / ".agents" / "skills" / "bad" / "SKILL.md"
     path.parent.mkdir(parents=True)
-    head = f"---\nname: Bad_Name\nlicense: [a]\ndescription: {'x' * 1100}\ncompatibility: {'y' * 501}\nmetadata: no\n---\ntext\n"
-    path.write_text(head)
+    head = f"name: Bad_Name\nlicense: [a]\ndescription: {'x' * 1100}\ncompatibility: {'y' * 501}\nmetadata: no"
+    path.write_text(f"---\n{head}\n---\ntext\n")
     (path.parent.parent / "none").mkdir()
     (path.parent.parent / "none" / "SKILL.md").write_text("no head\n")
     done = tenuto("skills", "check", cwd=work)
@@ -133,7 +133,8 @@ def test_no_front_matter_does_more_than_be_read(tmp_path, monkeypatch, head):
 
 def test_what_published_heads_have_is_read():
     head = read_front_matter(
-        "---\nname: x\ndescription: >\n  Two\n  lines.\nargument-hint: [a] [b]\nallowed-tools: Bash(git a:*), Read\n---\nb"
+        "---\nname: x\ndescription: >\n  Two\n  lines.\nargument-hint: [a] [b]\n"
+        "allowed-tools: Bash(git a:*), Read\n---\nb"
     )
     assert head.text("description") == "Two lines."
     assert head.text("argument-hint") == "[a] [b]"

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from tenuto.config.skills import Skill
+from tenuto.core.state.skills import list_skills
+from tenuto.protocol.entry import SkillEntry
 from tenuto.protocol.message import ToolResultMessage
 from tenuto.protocol.part import text_of
+from tenuto.text.estimate import estimate_text
 from tests.core.compacting import compact, compactions, fill, is_summary_request, talk
-from tests.core.harness import PROTOCOLS, agent, reopened
+from tests.core.harness import PROTOCOLS, agent, one_call_each, reopened
 from tests.examples import one_of
 from tests.server import Call, Reply, Request, ScriptedServer
 
@@ -91,21 +98,141 @@ async def test_without_skills_there_is_neither_list_nor_tool(tmp_path):
         assert "skill" not in tools_of(request)
 
 
-@pytest.mark.parametrize("strategy", ["", "summary", "digest"])
+WAYS = "tenuto.compaction.ways.strategies:"
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        "",
+        f"{WAYS}LLMSummaryCompaction",
+        f"{WAYS}DigestCompaction",
+        f"{WAYS}HidingThenSummaryCompaction",
+        f"{WAYS}RemoteCompaction",
+        f"{WAYS}ToolResultHidingCompaction",
+    ],
+)
 async def test_j2_a_loaded_skill_stands_word_for_word_after_eleven_rounds_and_a_restart(tmp_path, strategy):
     write_skill(work(tmp_path) / ".agents" / "skills")
-    environ = {"TENUTO_COMPACTION__BACKGROUND": "false"}
-    async with ScriptedServer(loads(), window=32_000) as server:
-        async with reopened(tmp_path, server, environ=environ) as running:
+    environ = {"TENUTO_COMPACTION__STRATEGY": strategy} if strategy else {}
+    hides = "ToolResultHiding" in strategy  # it leaves this conversation as it is: so it has to fit
+    async with ScriptedServer(loads(), window=200_000 if hides else 32_000) as server:
+        async with reopened(tmp_path, server, environ=dict(environ)) as running:
             await running.ask("write the notes")
             for number in range(11):
                 await fill(running, 4)
                 await compact(running)
-                assert len(compactions(running)) == number + 1
+                if not hides:
+                    assert len(compactions(running)) == number + 1
             await running.ask("and now?")
-        async with reopened(tmp_path, server, resume_latest=True, environ=environ) as running:
+        async with reopened(tmp_path, server, resume_latest=True, environ=dict(environ)) as running:
             await running.ask("after a restart")
-            assert BODY in compactions(running)[-1].replacement[0].text
         counts = [sent(request).count(BODY) for request in steps(server)[1:]]
         assert set(counts) == {1}, counts
         assert not server.faults
+
+
+async def test_the_newest_skills_stay_where_not_all_have_room_and_the_others_are_named(tmp_path):
+    folder = work(tmp_path) / ".claude" / "skills"
+    for number in range(4):
+        write_skill(folder, f"long-{number}", f"BODY-{number} " + "word and " * 1_000)
+    async with agent(tmp_path, talk(), options={"window": 32_000}) as running:
+        for number in range(4):
+            await running.runtime.run_command(f"/long-{number}")
+            await asyncio.wait_for(running.runtime.wait_settled(), 20)
+        await fill(running, 4)
+        await compact(running)
+        await running.ask("and now?")
+        text = sent(steps(running.server)[-1])
+        assert [number for number in range(4) if f"BODY-{number}" in text] == [2, 3]
+        assert "load again what is of use: long-0, long-1" in text
+        assert not running.server.faults
+
+
+async def test_a_skill_is_gone_where_the_conversation_goes_back_to_before_it(tmp_path):
+    write_skill(work(tmp_path) / ".claude" / "skills")
+    async with agent(tmp_path, talk("fine")) as running:
+        await running.ask("before")
+        await running.runtime.run_command("/release-notes")
+        await asyncio.wait_for(running.runtime.wait_settled(), 20)
+        assert [entry.name for entry in running.session.state.skills] == ["release-notes"]
+        loaded = next(entry.seq for entry in running.session.path() if isinstance(entry, SkillEntry))
+        await running.runtime.run_command(f"/tree {loaded - 1}")
+        assert running.session.state.skills == ()
+        await running.ask("after")
+        assert BODY not in sent(steps(running.server)[-1])
+        await running.runtime.run_command("/new")
+        await running.ask("afresh")
+        assert BODY not in sent(steps(running.server)[-1])
+
+
+async def test_the_list_joins_at_a_reload_and_nothing_sent_changes_before(tmp_path):
+    root = work(tmp_path)
+    async with agent(tmp_path, talk("fine")) as running:
+        await running.ask("one")
+        write_skill(root / ".claude" / "skills")
+        await running.ask("two")
+        first, second = steps(running.server)
+        assert second.prefix_items[: len(first.prefix_items)] == first.prefix_items
+        assert tools_of(second) == tools_of(first)
+        await running.runtime.run_command("/reload")
+        await running.ask("three")
+        assert "- release-notes:" in sent(steps(running.server)[-1])
+        assert "skill" in tools_of(steps(running.server)[-1])
+
+
+async def test_files_of_a_loaded_skill_can_be_read_wherever_it_lies_and_no_others(tmp_path):
+    user = tmp_path / "user"
+    path = write_skill(user / ".claude" / "skills")
+    (path.parent / "style.md").write_text("STYLE-TEXT")
+    (user / "key").write_text("KEY-4711")
+    (path.parent / "link.md").symlink_to(user / "key")
+    calls = [
+        Call("skill", {"name": "release-notes"}),
+        Call("read", {"path": str(path.parent / "style.md")}),
+        Call("read", {"path": str(path.parent / "link.md")}),
+        Call("read", {"path": str(user / "key")}),
+    ]
+    script = one_call_each(*calls)
+    async with agent(tmp_path, script, mode="ask", interactive=False, environ={"HOME": str(user)}) as running:
+        await running.ask("write the notes")
+        text = sent(steps(running.server)[-1])
+        assert "STYLE-TEXT" in text
+        assert "KEY-4711" not in text
+
+
+@pytest.mark.parametrize("name", ["realease-notes", "nothing", "private"])
+async def test_what_cannot_be_loaded_is_said_with_what_there_is(tmp_path, name):
+    folder = work(tmp_path) / ".claude" / "skills"
+    write_skill(folder)
+    write_skill(folder, "private", **{"disable-model-invocation": "true"})
+    async with agent(tmp_path, loads(name)) as running:
+        await running.ask("write the notes")
+        (result,) = [entry for entry in running.session.path() if isinstance(entry, ToolResultMessage)]
+        assert result.is_error
+        assert "release-notes" in text_of(result.parts)
+        assert "private" not in sent(steps(running.server)[0])
+
+
+async def test_a_skill_of_a_nested_folder_counts_when_something_there_was_touched(tmp_path):
+    root = work(tmp_path)
+    write_skill(root / "pkg" / ".claude" / "skills", "nested")
+    (root / "pkg" / "a.py").write_text("x = 1\n")
+    (root / ".git").mkdir()
+    async with agent(tmp_path, one_call_each(Call("read", {"path": "pkg/a.py"}))) as running:
+        assert not running.runtime.live.skills().usable
+        await running.ask("look")
+        assert [skill.name for skill in running.runtime.live.skills().usable] == ["nested"]
+
+
+@given(st.text(max_size=3_000), st.integers(1, 40))
+def test_the_list_has_room_for_each_and_for_all(description, count):
+    skills = [
+        Skill(name=f"skill-{number}", description=description, path="p", folder="f", origin="user")
+        for number in range(count)
+    ]
+    text, left_out = list_skills(skills, 32_000)
+    lines = [line for line in text.split("\n") if line.startswith("- skill-")]
+    assert len(lines) + len(left_out) == count
+    assert all(estimate_text(line) <= 100 for line in lines)
+    assert sum(map(estimate_text, lines)) <= 32_000 // 20

@@ -142,8 +142,8 @@ def build_parser() -> argparse.ArgumentParser:
         prog="tenuto",
         description="A coding agent for your terminal. Without a prompt it opens the full screen.",
         epilog="Session management: tenuto sessions. Models: tenuto models. Also: tenuto doctor, tenuto import, "
-        "tenuto skills, tenuto eval, tenuto prompt. API keys: ANTHROPIC_API_KEY, OPENAI_API_KEY; without one the built-in offline "
-        "model answers.",
+        "tenuto skills, tenuto eval, tenuto prompt. API keys: ANTHROPIC_API_KEY, OPENAI_API_KEY; without one the "
+        "built-in offline model answers.",
     )
     parser.add_argument("prompt", nargs="*", metavar="PROMPT", help="what to do; “-” reads it from standard input")
     parser.add_argument(

@@ -6,7 +6,7 @@ A built-in command of a name goes before both, and a skill before a file.
 from __future__ import annotations
 
 from tenuto.command.outcome import Choice, Choose, CommandOutcome, Edit, EditFile, Say
-from tenuto.command.registry import Command, find_command
+from tenuto.command.registry import COMMANDS, Command, find_command
 from tenuto.config.commands import CommandFile, find_commands
 from tenuto.config.skills import Skill, Skills
 from tenuto.core.agent.command_text import NotAllowedError, expand, takes_arguments
@@ -15,6 +15,7 @@ from tenuto.core.state.live import SessionServices
 from tenuto.core.state.skills import load_skill
 from tenuto.protocol.part import TextPart
 from tenuto.text.figures import plural
+from tenuto.text.matching import did_you_mean
 
 SKILL = "skill:"
 """Stands before the name of a skill where another command has that name."""
@@ -44,24 +45,27 @@ def find_own(services: SessionServices, name: str) -> Skill | CommandFile | None
     return find_commands(services.where).find(name)
 
 
-def tell_shadowed(services: SessionServices, name: str) -> None:
+def tell_shadowed(runtime: Runtime, name: str) -> None:
     """Say once that a built-in command goes before what users or projects bring under its name."""
+    services = runtime.live
     own = find_own(services, name)
     if own is not None:
         way = f"; /{SKILL}{name} loads that skill" if isinstance(own, Skill) else "; rename the file to use it"
         services.notify_once(f"shadowed /{name}", f"/{name} is the built-in command, and not {own.path}{way}")
 
 
-async def run_own(runtime: Runtime, name: str, argument: str) -> list[CommandOutcome] | None:
-    """Send what `/name` stands for, at once or behind what runs; `None` where nobody brings it."""
-    own = find_own(runtime.live, name)
-    match own:
+async def run_other(runtime: Runtime, name: str, argument: str) -> list[CommandOutcome]:
+    """Send what `/name` stands for, at once or behind what runs; say what there is where nobody brings it."""
+    match find_own(runtime.live, name):
         case None:
-            return None
-        case Skill():
-            return await _run_skill(runtime, name, own, argument)
-        case CommandFile():
-            return await _run_file(runtime, own, argument)
+            names = [known for entry in COMMANDS for known in (entry.name, *entry.aliases)]
+            names += [entry.name for entry in own_commands(runtime.live)]
+            hint = did_you_mean(name, names, "/{}") or "; /help lists them"
+            return [Say(f"There is no command /{name}{hint}", "warning")]
+        case Skill() as skill:
+            return await _run_skill(runtime, name, skill, argument)
+        case CommandFile() as file:
+            return await _run_file(runtime, file, argument)
 
 
 async def _run_skill(runtime: Runtime, name: str, skill: Skill, argument: str) -> list[CommandOutcome]:

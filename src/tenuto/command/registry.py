@@ -13,7 +13,6 @@ import msgspec
 
 from tenuto.command.outcome import CommandOutcome, Say
 from tenuto.core.errors import EXPECTED_FAILURES, names_nothing
-from tenuto.text.matching import did_you_mean
 
 if TYPE_CHECKING:
     from tenuto.core.runtime import Runtime
@@ -220,35 +219,18 @@ def runner_of(command: Command) -> Runner:
     return runner
 
 
-async def _run(runtime: Runtime, command: Command, argument: str) -> list[CommandOutcome]:
-    from tenuto.command.own_commands import tell_shadowed
-
-    tell_shadowed(runtime.live, command.name)
-    return await runner_of(command)(runtime, argument)
-
-
-async def _run_other(runtime: Runtime, name: str, argument: str) -> list[CommandOutcome]:
-    """Run what users and projects bring; say what there is where nobody brings that."""
-    from tenuto.command.own_commands import own_commands, run_own
-
-    outcomes = await run_own(runtime, name, argument)
-    if outcomes is not None:
-        return outcomes
-    names = [known for entry in COMMANDS for known in (entry.name, *entry.aliases)]
-    names += [entry.name for entry in own_commands(runtime.live)]
-    hint = did_you_mean(name, names, "/{}") or "; /help lists them"
-    return [Say(f"There is no command /{name}{hint}", "warning")]
-
-
 async def run_command(runtime: Runtime, line: str) -> list[CommandOutcome]:
     """Run `/name argument` and return what the front-end is to do. An unknown name is answered, never raised."""
+    own = importlib.import_module("tenuto.command.own_commands")  # it knows this table
+    run_other: Callable[[Runtime, str, str], Awaitable[list[CommandOutcome]]] = own.run_other
+    tell_shadowed: Callable[[Runtime, str], None] = own.tell_shadowed
     name, *rest = line.strip().removeprefix("/").split(maxsplit=1) or [""]
     argument = rest[0] if rest else ""
     command = find_command(name)
     try:
-        outcomes = (
-            await _run_other(runtime, name, argument) if command is None else await _run(runtime, command, argument)
-        )
+        if command is None:
+            return await run_other(runtime, name, argument)
+        tell_shadowed(runtime, command.name)
+        return await runner_of(command)(runtime, argument)
     except EXPECTED_FAILURES as error:
         return [Say(str(error), "warning" if names_nothing(error) else "error")]
-    return outcomes

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from tenuto.config.saved_approvals import SavedApproval, SavedApprovalsError
 from tenuto.core.state.approvals import Answer, Question
 from tenuto.core.state.live import LiveSession
+from tenuto.core.state.skill_notes import readable_skills
 from tenuto.guard.approval import judge, reads_only, refusal_text
 from tenuto.guard.subject import Allow, ApprovalSubject, Ask, Refuse, Verdict
 from tenuto.protocol.entry import ApprovalEntry, Mode, TodoEntry
@@ -211,6 +212,7 @@ class CallRunner:
         """Yield what the user has allowed beforehand: in this session, then permanently in this directory."""
         live = self._live
         yield from live.allowed
+        yield from readable_skills(live.session.state.skills)
         yield from live.session.state.approvals
         yield from live.saved_approvals.of(live.tool_context.workspace)
         if live.saved_approvals.problem:

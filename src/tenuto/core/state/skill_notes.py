@@ -6,9 +6,10 @@ A loaded skill is told in the gap before the next request. A compaction copies t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
 
-from tenuto.protocol.entry import SKILL_KIND, SkillEntry
+from tenuto.protocol.entry import SKILL_KIND, ApprovalEntry, SkillEntry
 from tenuto.protocol.message import CompactionEntry, DeveloperMessage, SystemMessage
 from tenuto.session.session import Session
 from tenuto.text.estimate import estimate_text
@@ -34,6 +35,16 @@ def fitting_skills(skills: Sequence[SkillEntry], window: int) -> tuple[SkillEntr
             kept.append(entry)
             room -= tokens
     return tuple(reversed(kept))
+
+
+def readable_skills(skills: Sequence[SkillEntry]) -> Iterator[ApprovalEntry]:
+    """Yield what lets the files of loaded skills be read, wherever they lie: the model was told to read them.
+
+    Where a link in such a folder leads is judged by itself.
+    """
+    for entry in skills:
+        if entry.folder:
+            yield ApprovalEntry(tool="read", pattern=f"{os.path.realpath(entry.folder)}/**", scope="run")
 
 
 class SkillNotes:
