@@ -72,7 +72,16 @@ def find_places(where: Where, layout: Layout) -> list[Place]:
         for name in layout.project
     ]
     places = [place for place in project if os.path.realpath(place.folder) not in taken] + users
-    return [place for place in places if os.path.isdir(place.folder)]  # noqa: PTH112 - pathlib raises where it may not look
+    return [place for place in places if may_be_used(place) and os.path.isdir(place.folder)]  # noqa: PTH112 - pathlib raises where it may not look
+
+
+def may_be_used(place: Place) -> bool:
+    """Say whether what lies in a place counts: the one function where the user's trust decides.
+
+    The user's own always does. A project's are texts that the model may follow, like its `AGENTS.md`, so they hold like
+    that; their scripts and commands are judged, each when it is to run.
+    """
+    return place.origin in ("user", "project")
 
 
 def walk(place: Place, problems: list[str], depth: int, stop: str = "") -> Iterator[Path]:

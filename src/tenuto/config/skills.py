@@ -112,7 +112,7 @@ def find_skills(where: Where) -> Skills:
     for place in find_places(where, LAYOUT):
         for path in walk(place, problems, DEPTH, stop=FILE):
             real = os.path.realpath(path)
-            if path.name != FILE or real in seen or not may_be_used(place):
+            if path.name != FILE or real in seen:
                 continue
             if len(files) == MAX_SKILLS:
                 problems.append(f"there are more than {MAX_SKILLS} skills; {place.folder} is not read to its end")
@@ -124,15 +124,6 @@ def find_skills(where: Where) -> Skills:
                 file = msgspec.structs.replace(file, shadowed_by=by if by != file.path else "")
             files.append(file)
     return Skills(tuple(files), tuple(problems))
-
-
-def may_be_used(place: Place) -> bool:
-    """Say whether the skills of a place count: the one place where the user's trust decides.
-
-    The user's own always do. A project's are texts that the model may follow, like its `AGENTS.md`, so they hold like
-    that; their scripts are commands, and each is judged when it is to run.
-    """
-    return place.origin in ("user", "project")
 
 
 @lru_cache(maxsize=512)
