@@ -232,9 +232,9 @@ class CompactArguments(Arguments):
 
 
 class SkillArguments(Arguments):
-    """Load a skill of the list in the system prompt: instructions for that kind of work, and where its files are."""
+    """Load a skill of the system prompt's list by its name: instructions for that kind of work."""
 
-    name: str = Field(description="As listed")
+    name: str
 
 
 class RecallArguments(Arguments):
