@@ -19,6 +19,7 @@ from tenuto.protocol.operation import AnswerApprovalOperation
 from tenuto.protocol.part import text_of
 from tests.core.compacting import talk
 from tests.core.harness import agent
+from tests.core.hooking import group, own, says, told
 from tests.core.test_skills import BODY, sent, steps, trust, work, write_skill
 from tests.server import Reply
 
@@ -258,3 +259,16 @@ async def test_s1_a_projects_file_with_shell_commands_waits_for_trust_and_its_te
         await run(running, "/own")
         assert (work(tmp_path) / "own.txt").exists()
     assert not (work(tmp_path) / "another.txt").exists()
+
+
+async def test_s1_a_users_hook_stops_a_command_of_a_file_as_it_does_one_of_the_model(tmp_path):
+    decision = {"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": "never"}
+    hook = says(tmp_path, {"hookSpecificOutput": decision})
+    own(tmp_path, PreToolUse=[group(hook, matcher="Bash")])
+    write(tmp_path / "home", "commands/touch.md", "Done: !`touch made.txt`")
+    async with agent(tmp_path, talk("fine")) as running:
+        (said, _) = await run(running, "/touch")
+        assert "was not allowed" in said.text
+        assert told(tmp_path)[0]["tool_input"]["command"] == "touch made.txt"
+        assert not steps(running.server)
+    assert not (work(tmp_path) / "made.txt").exists()
