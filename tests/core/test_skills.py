@@ -307,3 +307,18 @@ async def test_s1_files_of_a_loaded_skill_are_read_unasked_and_others_beside_it_
             for file in (path.parent / "style.md", path.parent.parent / "other.md")
         ]
         assert [type(verdict) for verdict in verdicts] == [Allow, Ask]
+
+
+async def test_s1_what_waits_in_a_folder_that_was_touched_stands_in_the_dialog(tmp_path):
+    root = work(tmp_path)
+    (root / ".git").mkdir()
+    by_mode(write_skill(root / "packages" / "shop" / ".claude" / "skills").parent)
+    (root / "packages" / "shop" / "code.py").write_text("x = 1\n")
+    read = Reply(tool_calls=[Call("read", {"path": "packages/shop/code.py"})])
+    async with agent(tmp_path, [read, Reply("fine")]) as running:
+        await running.ask("look")
+        assert not running.runtime.live.skills().listed
+        (dialog,) = await running.runtime.run_command("/trust")
+        assert "skill release-notes" in str(dialog)
+        await running.runtime.run_command("/trust allow")
+        assert [skill.name for skill in running.runtime.live.skills().listed] == ["release-notes"]

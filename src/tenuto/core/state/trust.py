@@ -55,9 +55,9 @@ class Look(msgspec.Struct, frozen=True):
         return [stand.item for stand in self.stands if word == "all" or (word and stand.item.id.startswith(word))]
 
 
-def look_at_project(cwd: Path, home: Path) -> Look:
+def look_at_project(cwd: Path, home: Path, touched: frozenset[str] = frozenset()) -> Look:
     """Return what the project of a directory brings. Reads files and asks git; runs nothing of the project's."""
-    project, consent = project_of(cwd, home), Consent(home)
+    project, consent = project_of(cwd, home, touched), Consent(home)
     stands = [Stand(item, consent.verdict(project, item)) for item in find_items(project)]
     return Look(project, tuple(stands), consent.problem)
 
@@ -156,7 +156,7 @@ def find_command_programs(project: Project) -> Iterable[TrustItem]:
 
 
 def _where(project: Project) -> Where:
-    return Where(project.home, project.cwd, user_home(os.environ))
+    return Where(project.home, project.cwd, user_home(os.environ), project.touched)
 
 
 FINDERS: tuple[Callable[[Project], Iterable[TrustItem]], ...] = (
