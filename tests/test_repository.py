@@ -41,6 +41,7 @@ IMPORT_NAMES = {
     "tree-sitter": "tree_sitter",
     "tree-sitter-bash": "tree_sitter_bash",
     "markdown-it-py": "markdown_it",
+    "pyyaml": "yaml",
     "genai-prices": "genai_prices",
 }
 PROGRAMS = {"basedpyright", "import-linter", "ruff", "pytest-asyncio", "pytest-xdist"}

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import get_args
 
 from tenuto.compaction.measure.weight import estimate_tools
+from tenuto.core.state.live import SKILL_TOOL
 from tenuto.core.state.place import MAX_TOKENS as PLACE_TOKENS
 from tenuto.core.state.prompt import build_system_prompt
 from tenuto.core.state.reminders import MODE_TEXTS, alone_text, environment_text
@@ -52,8 +53,12 @@ def environment_tokens() -> int:
 
 
 def tool_tokens(family: Family) -> dict[str, int]:
-    """Return the tokens of each tool of a family of models, by name, in the order in which they are sent."""
-    return {schema.name: estimate_tools([schema]) for schema in ToolRegistry().schemas(family)}
+    """Return the tokens of each tool of a family of models, by name, in the order in which they are sent.
+
+    Without `skill`, which is sent where there are skills.
+    """
+    schemas = ToolRegistry().schemas(family, frozenset({SKILL_TOOL}))
+    return {schema.name: estimate_tools([schema]) for schema in schemas}
 
 
 def describe() -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tenuto.command.outcome import Choice, Choose, CommandOutcome, Leave, Say
+from tenuto.command.registry import Command
 from tenuto.core.bus import EventBus
 from tenuto.protocol.entry import ShellEntry
 from tenuto.protocol.event import (
@@ -21,6 +22,7 @@ from tenuto.protocol.event import (
 from tenuto.protocol.message import AssistantMessage
 from tenuto.protocol.operation import AnyOperation, RunShellOperation
 from tenuto.protocol.part import ContentPart, ImagePart, TextPart
+from tenuto.tui.complete.commands import ghost_hint
 from tenuto.tui.machine.step import DeltaBuffer
 from tenuto.tui.runner import FLUSH_INTERVAL, Runner
 from tenuto.tui.state.effects import DraftSet, ItemAdded, ItemChanged, Quit, ScreenEffect
@@ -42,6 +44,7 @@ class Core:
         self.outcomes: list[CommandOutcome] = []
         self.error: Exception | None = None
         self.subscribe = self.bus.subscribe
+        self.brought: tuple[Command, ...] = ()
 
     @staticmethod
     def _raise(failure: Exception) -> None:
@@ -58,6 +61,9 @@ class Core:
             raise self.error
         self.prompts.append((parts, steer))
         return "id"
+
+    async def own_commands(self) -> tuple[Command, ...]:
+        return self.brought
 
     async def complete_argument(self, name: str, typed: str) -> tuple[Choice, ...]:
         return (Choice("plan", "plan"), Choice("auto", "auto"))
@@ -276,6 +282,21 @@ async def test_typing_offers_commands_and_paths(stage, tmp_path):
     popup = stage.runner.state.completion
     assert popup is not None
     assert (popup.start, popup.end, popup.items[0].insert) == (4, 7, "@main.py ")
+
+
+async def test_j3_typing_a_slash_offers_what_users_and_projects_bring(stage, tmp_path):
+    await stage.open(str(tmp_path / "project"))
+    stage.core.brought = (Command("git:sync", "Bring the branch up to date", "[BRANCH]", topic="own_commands"),)
+    stage.runner.handle(DraftChanged("/sync", 5))
+    await stage.rest()
+    popup = stage.runner.state.completion
+    assert popup is not None
+    assert popup.items[0].insert == "/git:sync "
+    assert popup.items[0].detail == "Bring the branch up to date · [BRANCH]"
+    assert ghost_hint("/git:sync ", 10, stage.runner.state.own_commands) == "[BRANCH]"
+    stage.runner.handle(SendText("/git:sync main"))
+    await stage.rest()
+    assert stage.core.lines == ["/git:sync main"]
 
 
 async def test_the_branch_is_read(stage, tmp_path):

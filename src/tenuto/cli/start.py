@@ -232,6 +232,10 @@ def _subcommand(words: tuple[str, ...]) -> Callable[[], int]:
         from tenuto.cli.evaluating import run_eval
 
         return lambda: run_eval(tuple(rest))
+    if name == "skills":
+        from tenuto.cli.skills import run_skills
+
+        return lambda: run_skills(tuple(rest), home, os.environ)
     if name == "doctor":
         from tenuto.cli.doctor.command import run_doctor
 

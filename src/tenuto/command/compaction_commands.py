@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 
 from tenuto.command.outcome import Choice, Choose, CommandOutcome, Edit, Say, ShowContext
+from tenuto.compaction.data.said import USER_ORIGINS
 from tenuto.compaction.measure.budget import MANUAL_KEEP_DIVISOR, Budget
 from tenuto.compaction.measure.meter import divide, sizes_over_time
 from tenuto.compaction.measure.weight import estimate_tools
@@ -127,7 +128,7 @@ def offer_messages(runtime: Runtime, word: str, view: Sequence[Message]) -> Comm
     for place in range(len(view) - 1, -1, -1):
         message = view[place]
         after += meter.estimate(message)
-        if isinstance(message, UserMessage) and message.seq and message.origin in ("typed", "command"):
+        if isinstance(message, UserMessage) and message.seq and message.origin in USER_ORIGINS:
             earlier = (one for one in view[1:place] if one.seq and not isinstance(one, DeveloperMessage))
             if word != "from" and next(earlier, None) is None:
                 continue

@@ -98,7 +98,7 @@ async def run_reload(runtime: Runtime, argument: str) -> list[CommandOutcome]:
     loaded = (f" Extensions: {', '.join(names)}." if names else "") + await _reload_hooks(runtime)
     return [
         ReadOwnFiles(),
-        Say(("Instructions and tools are read again." if changed else "Nothing has changed.") + loaded),
+        Say(("Instructions, skills and tools are read again." if changed else "Nothing has changed.") + loaded),
     ]
 
 

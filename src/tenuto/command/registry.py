@@ -13,7 +13,6 @@ import msgspec
 
 from tenuto.command.outcome import CommandOutcome, Say
 from tenuto.core.errors import EXPECTED_FAILURES, names_nothing
-from tenuto.text.matching import did_you_mean
 
 if TYPE_CHECKING:
     from tenuto.core.runtime import Runtime
@@ -203,7 +202,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         "trust",
-        "what this project brings that needs your trust: settings, extensions, git configuration",
+        "what this project brings that needs your trust: settings, extensions, skills, git configuration",
         "[allow|deny|forget [ID|all]]",
         values=("allow", "deny", "forget"),
         offers=True,
@@ -212,8 +211,19 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         "hooks", "the commands that are asked at events: where they stand, what they did last", topic="hook_commands"
     ),
+    Command(
+        "skills",
+        "the skills that are here; open one in your editor",
+        "[NAME]",
+        offers=True,
+        topic="own_commands",
+    ),
     Command("keys", "list or customise key bindings", "[edit]", values=("edit",), topic="screen_commands"),
-    Command("reload", "read instruction files, tools, extensions, hooks and your keys again", topic="project_commands"),
+    Command(
+        "reload",
+        "read instruction files, skills, tools, extensions, hooks and your keys again",
+        topic="project_commands",
+    ),
     Command("exit", "leave; the session stays", aliases=("quit",), topic="session_commands"),
 )
 
@@ -233,15 +243,16 @@ def runner_of(command: Command) -> Runner:
 
 async def run_command(runtime: Runtime, line: str) -> list[CommandOutcome]:
     """Run `/name argument` and return what the front-end is to do. An unknown name is answered, never raised."""
+    own = importlib.import_module("tenuto.command.own_commands")  # it knows this table
+    run_other: Callable[[Runtime, str, str], Awaitable[list[CommandOutcome]]] = own.run_other
+    tell_shadowed: Callable[[Runtime, str], None] = own.tell_shadowed
     name, *rest = line.strip().removeprefix("/").split(maxsplit=1) or [""]
+    argument = rest[0] if rest else ""
     command = find_command(name)
-    if command is None:
-        names = [known for entry in COMMANDS for known in (entry.name, *entry.aliases)]
-        hint = did_you_mean(name, names, "/{}") or "; /help lists them"
-        return [Say(f"There is no command /{name}{hint}", "warning")]
-    run = runner_of(command)
     try:
-        outcomes = await run(runtime, rest[0] if rest else "")
+        if command is None:
+            return await run_other(runtime, name, argument)
+        tell_shadowed(runtime, command.name)
+        return await runner_of(command)(runtime, argument)
     except EXPECTED_FAILURES as error:
         return [Say(str(error), "warning" if names_nothing(error) else "error")]
-    return outcomes

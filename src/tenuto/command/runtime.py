@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tenuto.command.outcome import Choice, Choose, CommandOutcome
-from tenuto.command.registry import find_command, run_command, runner_of
+from tenuto.command.registry import Command, find_command, run_command, runner_of
 from tenuto.core.errors import EXPECTED_FAILURES
 from tenuto.core.runtime import Runtime
 
@@ -23,6 +23,13 @@ class CommandRuntime(Runtime):
     async def run_command(self, line: str) -> list[CommandOutcome]:
         """Run `/name argument`; what it asks of the front-end comes back as data."""
         return await run_command(self, line)
+
+    async def own_commands(self) -> tuple[Command, ...]:
+        """Return what users and projects bring to be typed as `/name`."""
+        from tenuto.command.own_commands import own_commands
+
+        live = self.live
+        return await asyncio.to_thread(own_commands, live)
 
     async def complete_argument(self, name: str, typed: str) -> tuple[Choice, ...]:
         """Return what may stand behind `/name`; `typed` is there already."""

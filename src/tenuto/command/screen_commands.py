@@ -13,13 +13,17 @@ from tenuto.command.outcome import (
     SetMouse,
     ShowKeys,
 )
-from tenuto.command.registry import COMMANDS
+from tenuto.command.own_commands import own_commands
+from tenuto.command.registry import COMMANDS, Command
 from tenuto.core.errors import UsageError
 from tenuto.core.runtime import Runtime
+from tenuto.text.bounding import shorten
 from tenuto.text.matching import did_you_mean
 
 HEAD_CELLS = 24
 """Behind a longer command its description stands in the next row."""
+OWN_CHARS = 120
+"""Characters of the description of a skill or a command file."""
 WAYS = (
     ("@path", "names a file"),
     ("!command", "runs a command here, and the model sees its output"),
@@ -31,15 +35,22 @@ WAYS = (
 
 async def run_help(runtime: Runtime, argument: str) -> list[CommandOutcome]:
     """Show all commands, or the one that is named."""
-    del runtime
-    shown = [entry for entry in COMMANDS if argument.lstrip("/") in ("", entry.name, *entry.aliases)]
-    if not shown:
-        word = argument.lstrip("/")
-        hint = did_you_mean(word, [entry.name for entry in COMMANDS], "/{}") or "; /help lists them"
+    word = argument.lstrip("/")
+    shown = [entry for entry in COMMANDS if word in ("", entry.name, *entry.aliases)]
+    own = own_commands(runtime.live)
+    brought = [entry for entry in own if word in ("", entry.name)] if not (word and shown) else []
+    if not shown and not brought:
+        hint = did_you_mean(word, [entry.name for entry in (*COMMANDS, *own)], "/{}") or "; /help lists them"
         return [Say(f"There is no command /{word}{hint}", "warning")]
     rows = [(f"/{entry.name} {entry.argument_hint}".strip(), entry) for entry in shown]
-    width = min(HEAD_CELLS, max(len(head) for head, _ in rows))
+    width = min(HEAD_CELLS, max((len(head) for head, _ in rows), default=HEAD_CELLS))
     lines = [_row(head, f"{entry.description}{_alias_note(entry.aliases)}", width) for head, entry in rows]
+    if brought:
+        lines += [
+            "",
+            *(["Yours and the project's:"] if not word else []),
+            *(_own_row(entry, width) for entry in brought),
+        ]
     if not argument:
         lines += ["", *(_row(head, text, width) for head, text in WAYS)]
         lines += ["", "What is sent while something runs is queued."]
@@ -49,6 +60,10 @@ async def run_help(runtime: Runtime, argument: str) -> list[CommandOutcome]:
 def _row(head: str, text: str, width: int) -> str:
     """Return what can be typed and what it does, that in a column of its own."""
     return f"{head:<{width}}  {text}" if len(head) <= width else f"{head}\n{'':{width}}  {text}"
+
+
+def _own_row(entry: Command, width: int) -> str:
+    return _row(f"/{entry.name} {entry.argument_hint}".strip(), shorten(entry.description, OWN_CHARS), width)
 
 
 def _alias_note(aliases: tuple[str, ...]) -> str:

@@ -23,7 +23,8 @@ async def run_trust(runtime: Runtime, argument: str) -> list[CommandOutcome]:
     A row of the list sends the item's id alone, which trusts it, or takes that back. Raises `UsageError` and
     `TaskFailedError`.
     """
-    look = await asyncio.to_thread(look_at_project, runtime.live.session.cwd, runtime.home)
+    session = runtime.live.session
+    look = await asyncio.to_thread(look_at_project, session.cwd, runtime.home, frozenset(session.state.files))
     words = argument.split()
     if look.problem:
         raise TaskFailedError(look.problem)

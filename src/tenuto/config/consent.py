@@ -52,6 +52,8 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
     home: Path
     device: int = 0
     inode: int = 0
+    touched: frozenset[str] = frozenset()
+    """Real paths of files that were touched: what their folders bring is looked at, too."""
 
     @property
     def place(self) -> str:
@@ -112,14 +114,14 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
         return project.inode != 0 and (self.project, self.device, self.inode) == here
 
 
-def project_of(cwd: Path, home: Path) -> Project:
+def project_of(cwd: Path, home: Path, touched: frozenset[str] = frozenset()) -> Project:
     """Return the project that a directory lies in."""
     root = Path(os.path.realpath(project_root(cwd)))
     try:
         facts = root.stat()
     except OSError:
-        return Project(root=root, cwd=cwd, home=home)
-    return Project(root=root, cwd=cwd, home=home, device=facts.st_dev, inode=facts.st_ino)
+        return Project(root=root, cwd=cwd, home=home, touched=touched)
+    return Project(root=root, cwd=cwd, home=home, device=facts.st_dev, inode=facts.st_ino, touched=touched)
 
 
 def digest_of(*parts: str | bytes) -> str:

@@ -90,7 +90,7 @@ def read_touched(
         reader = _Reader(home, root, also, given)
         rules += [file for file in reader.rules(place) if file.patterns]
         problems += reader.problems
-    for folder in _nested_folders(touched, root, cwd):
+    for folder in nested_folders(touched, root, cwd):
         reader = _Reader(home, root, also, given)
         texts: dict[str, InstructionFile] = {}
         for file in reader.read(folder):
@@ -110,7 +110,7 @@ def _places(home: Path, cwd: Path) -> Iterator[Path]:
     yield from reversed(below[: below.index(project_root(cwd)) + 1])
 
 
-def _nested_folders(touched: Iterable[str], root: Path, cwd: Path) -> list[Path]:
+def nested_folders(touched: Iterable[str], root: Path, cwd: Path) -> list[Path]:
     """Return the folders between the project's root and the touched files that `cwd` does not lie in.
 
     A repository inside of the project and installed packages are other people's: what they say is data.

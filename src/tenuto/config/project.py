@@ -107,10 +107,10 @@ def read_regular(path: Path, inside: Sequence[Path] = (), apart: Sequence[Path] 
         raise RefusedFileError(getattr(error, "strerror", None) or str(error)) from None
 
 
-def read_text(path: Path, inside: Sequence[Path] = (), apart: Sequence[Path] = ()) -> str:
+def read_text(path: Path, inside: Sequence[Path] = (), apart: Sequence[Path] = (), limit: int = MAX_BYTES) -> str:
     """Return the text of a file that is UTF-8. Raises as `read_regular` does."""
     try:
-        return read_regular(path, inside, apart).decode("utf-8-sig")
+        return read_regular(path, inside, apart, limit).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise RefusedFileError("it is not UTF-8 text") from None
 

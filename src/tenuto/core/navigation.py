@@ -45,6 +45,7 @@ from tenuto.protocol.entry import (
     HeaderEntry,
     PinEntry,
     PlanEntry,
+    SkillEntry,
     TodoEntry,
     UndoEntry,
     UnpinEntry,
@@ -63,7 +64,7 @@ from tenuto.text.figures import format_change
 
 USER_ORIGINS = frozenset({"typed", "command", "skill"})
 """Messages that are the user's own words: a user who goes back to one wants to change it."""
-_PATH_STATE = (CompactionEntry, ViewEditEntry, UndoEntry, PinEntry, UnpinEntry, TodoEntry, PlanEntry)
+_PATH_STATE = (CompactionEntry, ViewEditEntry, UndoEntry, PinEntry, UnpinEntry, SkillEntry, TodoEntry, PlanEntry)
 
 
 class Destination(msgspec.Struct, frozen=True, kw_only=True):

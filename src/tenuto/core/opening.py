@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from tenuto.config.places import user_home
 from tenuto.config.project import find_hook_files
 from tenuto.config.saved_approvals import FILE as SAVED_APPROVALS
 from tenuto.config.saved_approvals import SavedApprovals
@@ -21,6 +22,7 @@ from tenuto.core.state.approvals import OpenApprovals
 from tenuto.core.state.compaction_state import CompactionState
 from tenuto.core.state.extensions import Extensions
 from tenuto.core.state.live import READ_ONLY, LiveSession, ModelState, SettingsInUse, TaskState
+from tenuto.core.state.skills import load_for_model
 from tenuto.core.state.windows import ModelChange, change_model, split_model
 from tenuto.core.transcript import recent_events
 from tenuto.core.trusting import Trusting
@@ -377,6 +379,7 @@ class Opener:
             saved_approvals=SavedApprovals(start.home / SAVED_APPROVALS),
             tool_context=ToolContext(session, self._in_use.settings.tools, self._make_sandbox(session)),
             home=start.home,
+            user=user_home(start.environ),
             clock=start.clock,
             interactive=start.interactive,
             ends_by_itself=start.ends_by_itself,
@@ -394,6 +397,7 @@ class Opener:
         self._current.tool_context.jobs.changed = partial(self._note_jobs, self._current)
         self._current.tool_context.window = self._current.window_size
         self._current.tool_context.ask_compaction = partial(_ask_compaction, self._current)
+        self._current.tool_context.load_skill = partial(load_for_model, self._current)
         self._announce(self._current, resumed=resumed, locked=locked)
         if session.is_read_only:
             self._current.notify(READ_ONLY, "warning")

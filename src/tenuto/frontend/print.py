@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tenuto.command.outcome import Choice, CommandOutcome
+    from tenuto.core.state.live import LiveSession
     from tenuto.frontend.schema import OutputSchema
     from tenuto.frontend.stream import Interrupt
 
@@ -202,14 +203,21 @@ def make_output(kind: OutputFormat) -> AnyOutput:
             return EventOutput()
 
 
-def is_command(prompt: str) -> bool:
-    """Say whether a prompt is a slash command; a path that begins with a slash is none."""
+def is_command(prompt: str, live: LiveSession | None = None) -> bool:
+    """Say whether a prompt is a slash command; a path that begins with a slash is none.
+
+    With a session, also one that users or projects bring there.
+    """
     name = prompt[1:].split(maxsplit=1)[:1] if prompt.startswith("/") else []
     if not name:
         return False
     from tenuto.command.registry import find_command
 
-    return find_command(name[0]) is not None
+    if live is None or find_command(name[0]) is not None:
+        return find_command(name[0]) is not None
+    from tenuto.command.own_commands import find_own
+
+    return find_own(live, name[0]) is not None
 
 
 def describe_compaction(event: CompactionEndEvent) -> str:
@@ -275,7 +283,7 @@ class Talk:
         await self._check_price()
         if self._options.reads_messages:
             return await self._hold_with(prompt)
-        if is_command(prompt):
+        if is_command(prompt, self._runtime.live):
             from tenuto.command.registry import run_command
 
             self._output.say_outcomes(await run_command(self._runtime, prompt))

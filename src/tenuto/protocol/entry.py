@@ -22,6 +22,8 @@ MOVED_KIND, RESTORED_KIND = "moved", "files"
 """Kinds of notices that say what became of going back: the conversation has moved, files are what they were."""
 PLACE_KIND = "place"
 """A note on what the place is like; it is told again after each compaction."""
+SKILL_KIND = "skill:"
+"""Begins the kind of the note that tells a loaded skill; the seq of its entry ends it."""
 WAITING_KIND = "waiting for jobs"
 SEARCHING_KIND = "searching"
 """The kind of the notice that a search takes its time."""
@@ -165,6 +167,17 @@ class UnpinEntry(Entry, frozen=True, kw_only=True, tag="unpin"):
     """Takes a pin back; `target` is the pin's seq."""
 
     target: int
+
+
+class SkillEntry(Entry, frozen=True, kw_only=True, tag="skill"):
+    """A skill was loaded: its text holds as it was then, in the place of an earlier one of that name.
+
+    `text` is what the model is told, word for word; `folder` is where the skill's files are.
+    """
+
+    name: str
+    text: str
+    folder: str = ""
 
 
 class TodoItem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

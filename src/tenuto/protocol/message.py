@@ -31,6 +31,7 @@ from tenuto.protocol.entry import (
     QueuedEntry,
     QueueEditEntry,
     ShellEntry,
+    SkillEntry,
     TitleEntry,
     TodoEntry,
     TodoItem,
@@ -362,6 +363,7 @@ KnownEntry = (
     | FilesEntry
     | PinEntry
     | UnpinEntry
+    | SkillEntry
     | TodoEntry
     | PlanEntry
     | QueuedEntry

@@ -33,6 +33,7 @@ from tenuto.protocol.entry import (
     QueuedEntry,
     QueueEditEntry,
     ShellEntry,
+    SkillEntry,
     TitleEntry,
     TodoEntry,
     UndoEntry,
@@ -158,6 +159,8 @@ def kind_of(entry: HistoryEvent) -> Kind:  # noqa: PLR0912 (one case a type)
             kind = Kind("pin", "You", Place.EXPORT | Place.RECALL)
         case PlanEntry():
             kind = Kind("approved plan", "You", Place.RECALL)
+        case SkillEntry():
+            kind = Kind("skill", "Skill", Place.RECALL)
         case TodoEntry():
             kind = Kind("todo", "Assistant", Place.RECALL)
         case SystemMessage():
@@ -211,6 +214,8 @@ def line_of(entry: HistoryEvent) -> str:  # noqa: PLR0912, PLR0915 (one case a t
             line = f"Pinned: {_beginning(entry.text)}"
         case PlanEntry():
             line = f"Approved plan: {_beginning(entry.text)}"
+        case SkillEntry():
+            line = f"Loaded the skill {entry.name}"
         case TodoEntry():
             line = f"Todo list: {plural(len(entry.items), 'item')}"
         case SystemMessage():
@@ -286,7 +291,7 @@ def pieces_of(entry: HistoryEvent, outputs: Path) -> Iterator[Piece]:  # noqa: P
             yield Piece(kind=kind, text=entry.summary)
         case ExtensionEntry():
             yield Piece(kind=kind, text=_content(entry.parts), is_private=not entry.in_view)
-        case DeveloperMessage() | PinEntry() | PlanEntry():
+        case DeveloperMessage() | PinEntry() | PlanEntry() | SkillEntry():
             yield Piece(kind=kind, text=entry.text)
         case TodoEntry():
             yield Piece(kind=kind, text="\n".join(f"{item.status}: {item.text}" for item in entry.items))

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import msgspec
 
 from tenuto.command.outcome import Choice, Say
+from tenuto.command.registry import Command
 from tenuto.config.project import read_branch
 from tenuto.guard.git import GitFailedError, GitRefusedError, open_git
 from tenuto.guard.terminal import sanitize_line
@@ -210,6 +211,8 @@ def is_dirty(cwd: Path) -> bool:
     return ran is not None and ran.returncode == 0 and bool(ran.stdout)
 
 
+OWN_SECONDS = 2.0
+"""So long what users and projects bring is not looked for again."""
 DRAFT_PAUSE = 1.0
 """Seconds without a key after which a draft is written."""
 DRAFT_LATEST = 5.0
@@ -232,8 +235,8 @@ class Desk:
     """Works beside the loop and hands what it finds to the machine.
 
     `spawn` runs a coroutine beside everything else, `call_later` calls a function after so many seconds, `arguments`
-    finds the values that a command takes. `clock` is seconds. Without `keeps_texts` no draft and no prompt is written,
-    and no earlier draft is taken; earlier prompts are there.
+    finds the values that a command takes, `own_commands` what users and projects bring as such. `clock` is seconds.
+    Without `keeps_texts` no draft and no prompt is written, and no earlier draft is taken; earlier prompts are there.
     """
 
     def __init__(
@@ -247,6 +250,7 @@ class Desk:
         clock: Callable[[], float],
         call_later: Callable[[float, Callable[[], None]], Timer],
         arguments: Callable[[str, str], Awaitable[tuple[Choice, ...]]],
+        own_commands: Callable[[], Awaitable[tuple[Command, ...]]],
     ) -> None:
         self.images = Attacher(self._keep_image, handle, spawn)
         self._home = home
@@ -259,6 +263,8 @@ class Desk:
         self._clock = clock
         self._call_later = call_later
         self._arguments = arguments
+        self._own_commands = own_commands
+        self._own_due = float("-inf")
         self._history: PromptHistory | None = None
         self._history_lock = asyncio.Lock()
         self._paths: PathIndex | None = None
@@ -406,13 +412,24 @@ class Desk:
         if target is None:
             return
         if target.kind == "command":
-            self._offer(effect.generation, target, complete_command(target.query))
+            self._offer(effect.generation, target, complete_command(target.query, self._state.own_commands))
+            if self._clock() >= self._own_due:
+                self._spawn(self._complete_own(effect.generation, target), "complete")
         elif target.kind == "argument":
             self._spawn(self._complete_argument(effect.generation, target), "complete")
         elif self._paths is None:  # typed before it was known where
             self._too_early = effect
         else:
             self._spawn(self._complete_path(effect.generation, target, self._paths), "complete")
+
+    async def _complete_own(self, generation: int, target: Target) -> None:
+        """Look what users and projects bring; offer again where that is something else than before."""
+        self._own_due = self._clock() + OWN_SECONDS
+        own = await self._own_commands()
+        if own != self._state.own_commands:
+            self._handle(intents.OwnCommandsFound(own))
+            if generation == self._state.completion_generation:
+                self._offer(generation, target, complete_command(target.query, own))
 
     async def _complete_path(self, generation: int, target: Target, index: PathIndex) -> None:
         """Answer from the listing that there is; when that is old, again from a new one."""

@@ -26,6 +26,7 @@ from tenuto.command.outcome import (
     Say,
     ShowKeys,
 )
+from tenuto.command.registry import Command
 from tenuto.guard.secrets import mask_likely, masked_copy
 from tenuto.protocol.event import (
     AnyEvent,
@@ -107,6 +108,10 @@ class LateRuntime:
     async def run_command(self, line: str) -> list[CommandOutcome]:
         """Run a slash command."""
         return await (await self._wait()).run_command(line)
+
+    async def own_commands(self) -> tuple[Command, ...]:
+        """Return what users and projects bring to be typed as `/name`."""
+        return await (await self._wait()).own_commands()
 
     async def complete_argument(self, name: str, typed: str) -> tuple[Choice, ...]:
         """Return what may stand behind a command."""
@@ -211,6 +216,10 @@ class RuntimePort(Protocol):
         """Run a slash command."""
         ...
 
+    async def own_commands(self) -> tuple[Command, ...]:
+        """Return what users and projects bring to be typed as `/name`."""
+        ...
+
     async def complete_argument(self, name: str, typed: str) -> tuple[Choice, ...]:
         """Return what may stand behind a command, of which `typed` is there."""
         ...
@@ -276,6 +285,7 @@ class Runner:
             clock=clock,
             call_later=self._later,
             arguments=runtime.complete_argument,
+            own_commands=runtime.own_commands,
         )
         self._resting = RestingCollector(clock, self._later)
         self._unsubscribe: Callable[[], None] | None = None

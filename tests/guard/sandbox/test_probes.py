@@ -54,6 +54,21 @@ async def test_s22_no_secret_place_can_be_read(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+async def test_s22_scripts_of_the_users_own_skills_run_and_the_rest_of_the_home_stays_hidden(kind):
+    with places(kind) as made:
+        script = made.own_home / "skills" / "notes" / "scripts" / "collect.sh"
+        script.parent.mkdir(parents=True)
+        script.write_text("#!/bin/sh\necho collected\n")
+        script.chmod(0o755)
+        (made.own_home / "auth.json").write_text(SECRET)
+        result, text = await made.run(f"{script}; cat {made.own_home}/auth.json; echo x > {script.parent}/more.sh")
+        assert "collected" in text
+        assert SECRET not in text
+        assert result.is_error
+        assert not (script.parent / "more.sh").exists()
+
+
+@pytest.mark.parametrize("kind", KINDS)
 async def test_the_full_outputs_that_the_model_is_pointed_to_can_be_read(kind):
     with places(kind) as made:
         made.bench.context.outputs.mkdir(parents=True, exist_ok=True)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tenuto.command.outcome import Choice, CommandOutcome, Say
+from tenuto.command.registry import Command
 from tenuto.protocol.event import (
     AnyEvent,
     AssistantMessageEvent,
@@ -38,6 +39,7 @@ class FakeRuntime:
         self.commands: list[str] = []
         self.outcomes: list[CommandOutcome] = [Say("done")]
         self.arguments: tuple[Choice, ...] = ()
+        self.brought: tuple[Command, ...] = ()
 
     def subscribe(self, listener: Callable[[AnyEvent], None]) -> Callable[[], None]:
         self.listeners.append(listener)
@@ -56,6 +58,9 @@ class FakeRuntime:
         self.prompts.append(text_of(parts))
         self.sent.append(parts)
         return "submission"
+
+    async def own_commands(self) -> tuple[Command, ...]:
+        return self.brought
 
     async def complete_argument(self, name: str, typed: str) -> tuple[Choice, ...]:
         return self.arguments

@@ -66,6 +66,7 @@ LONG: dict[str, ToolItem] = {
     "jobs": samples.tool("jobs", '{"action":"wait","job":"job-1"}', result=samples.result("jobs", LINES)),
     "recall": samples.tool("recall", '{"query":"word"}', result=samples.result("recall", LINES)),
     "compact": samples.tool("compact", '{"focus":"names"}', result=samples.result("compact", "It will be.")),
+    "skill": samples.tool("skill", '{"name":"release-notes"}', result=samples.result("skill", "Loaded; it follows.")),
 }
 """A long call of each tool, with the views that the tool gives."""
 

@@ -13,12 +13,20 @@ import msgspec
 from tenuto.compaction.data.ledger import LEDGER_TOKENS, Excerpt, keep_ledger
 from tenuto.compaction.data.said import plain_text
 from tenuto.compaction.images import bound_images
+from tenuto.compaction.measure.meter import ContextSize
 from tenuto.compaction.measure.weight import MESSAGE_OVERHEAD, estimate_message
 from tenuto.compaction.plan.plan import CompactionPlan
 from tenuto.compaction.summary.prompts import CONTINUE_LINE, RECALL_HINT, Prompts
 from tenuto.compaction.summary.serialize import clip
-from tenuto.protocol.entry import TodoItem
-from tenuto.protocol.message import AssistantMessage, Message, SystemMessage, UserMessage
+from tenuto.protocol.entry import SKILL_KIND, SkillEntry, TodoItem
+from tenuto.protocol.message import (
+    AssistantMessage,
+    DeveloperMessage,
+    HistoryEvent,
+    Message,
+    SystemMessage,
+    UserMessage,
+)
 from tenuto.protocol.part import TextPart
 from tenuto.text.estimate import estimate_text
 from tenuto.text.writable import tagged
@@ -27,6 +35,8 @@ TODO_MARKS = {"pending": "[ ]", "in_progress": "[>]", "done": "[x]", "cancelled"
 PLAN_TOKENS = 3_000
 """What an approved plan has in the view after a compaction, at most; `recall` finds all of it."""
 PLAN_NOTE = "The user approved this plan; what of it is done already is in the summary."
+SKILLS_NOTE = "These skills were loaded; they stand here word for word and still hold."
+SKILLS_LEFT = "Loaded earlier, without room here; load again what is of use: {names}"
 LEDGER_HEAD = """\
 What the user wrote before entry {cut}, in the user's words and in time order, behind the numbers of the entries; […] \
 marks what is left out. Requests in it are dealt with, or are in the summary. Rules, limits and corrections in it hold \
@@ -39,7 +49,8 @@ class SessionData(msgspec.Struct, frozen=True, kw_only=True):
     """Session data that a compaction carries over as it is, never through the model (R-032).
 
     `pins` are texts, `plan` is the approved one, `jobs` are one line each; `recall` says that the model has the tool of
-    that name. `notes` are texts that extensions add, bounded already.
+    that name. `notes` are texts that extensions add, bounded already. `skills` are the loaded ones that have room, and
+    `skills_left` the names of those that have none.
     """
 
     pins: tuple[str, ...] = ()
@@ -48,6 +59,8 @@ class SessionData(msgspec.Struct, frozen=True, kw_only=True):
     jobs: tuple[str, ...] = ()
     recall: bool = False
     notes: tuple[str, ...] = ()
+    skills: tuple[SkillEntry, ...] = ()
+    skills_left: tuple[str, ...] = ()
 
 
 def build_replacement(
@@ -60,8 +73,7 @@ def build_replacement(
     anchor = _anchor(plan, room)
     room -= estimate_message(anchor) if anchor is not None else 0
     texts = user_messages_block(plan, room)
-    if texts:
-        blocks.append(texts)
+    blocks += filter(None, (texts, skills_block(session_data, plan.kept)))
     system = SystemMessage(text="\n\n".join(blocks))
     return (system,) if anchor is None else (system, anchor)
 
@@ -76,6 +88,7 @@ def build_remote_replacement(
     blocks = [_frame(plan.cut, prompts, session_data.recall), *filter(None, texts), *session_blocks(session_data)]
     taken = estimate_message(items) + sum(estimate_text(block) for block in blocks)
     anchor = _anchor(plan, plan.allowance.free - plan.kept_tokens - taken)
+    blocks += filter(None, (skills_block(session_data, plan.kept),))
     system = SystemMessage(text="\n\n".join(blocks))
     return (system, items) if anchor is None else (system, items, anchor)
 
@@ -100,6 +113,22 @@ def session_blocks(session_data: SessionData) -> list[str]:
     if session_data.notes:
         blocks.append("\n".join(("<extension-notes>", *session_data.notes, "</extension-notes>")))
     return blocks
+
+
+def with_skills(size: ContextSize, skills: Sequence[SkillEntry]) -> ContextSize:
+    """Return the size with loaded skills as fixed parts: their room is not shared out among what can become less."""
+    tokens = sum(estimate_text(skill.text) for skill in skills)
+    return msgspec.structs.replace(size, system=size.system + round(tokens * size.calibration))
+
+
+def skills_block(session_data: SessionData, kept: Sequence[HistoryEvent]) -> str:
+    """Return the loaded skills that do not stand in the kept tail, word for word; empty when there are none."""
+    told = {entry.kind for entry in kept if isinstance(entry, DeveloperMessage)}
+    texts = [skill.text for skill in session_data.skills if f"{SKILL_KIND}{skill.seq}" not in told]
+    lines = [SKILLS_NOTE, *texts] if texts else []
+    if session_data.skills_left:
+        lines.append(SKILLS_LEFT.format(names=", ".join(session_data.skills_left)))
+    return "\n".join(("<loaded-skills>", *lines, "</loaded-skills>")) if lines else ""
 
 
 def _anchor(plan: CompactionPlan, room: int) -> UserMessage | None:

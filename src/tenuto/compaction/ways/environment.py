@@ -15,15 +15,15 @@ from tenuto.compaction.measure.budget import Budget
 from tenuto.compaction.plan.plan import CompactionPlan, NothingToCompact, plan_compaction
 from tenuto.compaction.summary.prompts import Prompts
 from tenuto.compaction.summary.summarise import Patience, Progress
-from tenuto.compaction.summary.view import SessionData
+from tenuto.compaction.summary.view import SessionData, with_skills
 from tenuto.compaction.ways.validate import CurrentContext, Proposal, evaluate, find_flaw
 from tenuto.protocol.compaction import CompactionContext, CompactionModel, CompactionOutcome, RungError
-from tenuto.protocol.entry import BranchEntry, PinEntry, UndoEntry, UnpinEntry, ViewEditEntry
+from tenuto.protocol.entry import BranchEntry, PinEntry, SkillEntry, UndoEntry, UnpinEntry, ViewEditEntry
 from tenuto.protocol.message import CompactionEntry, FileUse
 from tenuto.protocol.model import ModelRequest, RemoteCompactor
 from tenuto.protocol.usage import Usage
 
-_CHANGES = (CompactionEntry, ViewEditEntry, UndoEntry, BranchEntry, PinEntry, UnpinEntry)
+_CHANGES = (CompactionEntry, ViewEditEntry, UndoEntry, BranchEntry, PinEntry, UnpinEntry, SkillEntry)
 
 
 class PreparedSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,7 +105,7 @@ class CompactionEnvironment:
         return plan_compaction(
             current.path,
             current.view,
-            size=current.size,
+            size=with_skills(current.size, self.session_data.skills),
             budget=current.budget,
             meter=current.meter,
             model_id=current.model_id,

@@ -132,23 +132,30 @@ class CallRunner:
             self._publish_start(call, "")
             return prepared
         self._publish_start(call, prepared.subject.summary)
-        ruling = await self._hooks.before(call)
-        if ruling.denial:
-            return denied_result(call, ruling.denial)
-        if ruling.call is not call:
-            prepared = await prepare(ruling.call, live.tools, live.tool_context, self._may_look)
-            if isinstance(prepared, ToolResultMessage):
-                return denied_result(call, f"A hook changed this {call.name} call; it was not run. {_text(prepared)}")
-        refusal = await self._refusal(prepared, ruling)
-        if refusal is not None:
-            return refusal
+        permitted = await self.permit(prepared)
+        if isinstance(permitted, ToolResultMessage):
+            return permitted
         result = await run_call(
-            prepared,
+            permitted,
             live.tool_context,
             emit=lambda text: self._emit(call.id, text),
         )
-        await self._hooks.after(prepared.call, result)
+        await self._hooks.after(permitted.call, result)
         return result
+
+    async def permit(self, prepared: PreparedCall) -> PreparedCall | ToolResultMessage:
+        """Return the call that may run, as hooks want it, or the result of one that may not."""
+        live, call = self._live, prepared.call
+        ruling = await self._hooks.before(call)
+        if ruling.denial:
+            return denied_result(call, ruling.denial)
+        changed: PreparedCall | ToolResultMessage = prepared
+        if ruling.call is not call:
+            changed = await prepare(ruling.call, live.tools, live.tool_context, self._may_look)
+            if isinstance(changed, ToolResultMessage):
+                return denied_result(call, f"A hook changed this {call.name} call; it was not run. {_text(changed)}")
+        refusal = await self._refusal(changed, ruling)
+        return changed if refusal is None else refusal
 
     async def _refusal(self, prepared: PreparedCall, ruling: Ruling) -> ToolResultMessage | None:
         """Return the result of a call that may not run, `None` when it may. Asks the user where mode or hook say so."""

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from tenuto.core.agent.command_text import without_outputs
 from tenuto.core.state.live import LiveSession, SessionServices
 from tenuto.guard.subject import Allow, Ask, Refuse
 from tenuto.guard.terminal import sanitize_line
@@ -84,7 +85,7 @@ def _exists(path: str, cwd: Path) -> bool:
 
 async def read_mentions(live: LiveSession, text: str) -> Mentioned:
     """Read what `text` mentions. Writes nothing; a file that cannot be read stays a name."""
-    mentions = find_mentions(text, live.session.cwd) if "@" in text else []
+    mentions = find_mentions(without_outputs(text), live.session.cwd)
     if not mentions:
         return Mentioned()
     budget = _budget(live, min(len(mentions), MAX_MENTIONS))

@@ -41,6 +41,7 @@ from tenuto.core.state.reminders import (
     names_in,
 )
 from tenuto.core.state.request import build_request, tell_dropped, tell_edit, tell_ignored
+from tenuto.core.state.skills import tell_skills
 from tenuto.core.state.windows import learn_window, note_served
 from tenuto.protocol.event import (
     AssistantMessageEvent,
@@ -84,6 +85,7 @@ async def remind_before_request(live: LiveSession) -> None:
         live.reminders.ended_jobs.extend(ended)
         live.session.append(finished_jobs_message(ended))
     tell_pins(live)
+    tell_skills(live)
     await _remind_of_context(live)
     compaction = live.session.reading.compaction
     if compaction is not live.reminders.compaction:

@@ -184,7 +184,7 @@ class AgentTask:
         if not await self._hooks.may_send(entry):
             return False
         mentioned = None
-        if entry.origin == "typed" and "@" in (text := text_of(entry.parts)):
+        if entry.origin in ("typed", "command") and "@" in (text := text_of(entry.parts)):
             from tenuto.core.agent.mentions import read_mentions
 
             mentioned = await read_mentions(live, text)

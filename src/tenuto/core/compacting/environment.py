@@ -11,7 +11,7 @@ from tenuto.compaction.measure.meter import estimate_tools
 from tenuto.compaction.plan.entries import active_compaction
 from tenuto.compaction.summary.prompts import prompts_from
 from tenuto.compaction.summary.summarise import MAX_PARTS
-from tenuto.compaction.summary.view import SessionData
+from tenuto.compaction.summary.view import SessionData, with_skills
 from tenuto.compaction.ways.environment import BoundContext, CompactionEnvironment, Progress, Spending, SummaryModel
 from tenuto.compaction.ways.validate import CurrentContext
 from tenuto.core.errors import UsageError
@@ -21,9 +21,10 @@ from tenuto.core.state.live import LiveSession
 from tenuto.core.state.pin_notes import fitting_pins
 from tenuto.core.state.reminders import describe_job
 from tenuto.core.state.request import build_request
+from tenuto.core.state.skill_notes import fitting_skills
 from tenuto.core.state.windows import learn_from, split_model
 from tenuto.protocol.compaction import CacheState, CompactionModel
-from tenuto.protocol.entry import UndoEntry, ViewEditEntry
+from tenuto.protocol.entry import SkillEntry, UndoEntry, ViewEditEntry
 from tenuto.protocol.message import AssistantMessage, CompactionEntry, SystemMessage
 from tenuto.protocol.model import (
     Finished,
@@ -203,7 +204,8 @@ def bind_context(live: LiveSession, request: CompactionRequest, progress: Progre
     current = context_without(live, undoing) if undoing else current_context(live)
     if request.successor is not None:
         current = msgspec.structs.replace(current, budget=live.budget(request.successor))
-    current = _aimed(current, request)
+    data = _session_data(live)
+    current = _aimed(current, request, data.skills)
     size, budget, path = current.size, current.budget, current.path
     spending = Spending()
     client = live.models.client(live.facts.provider)
@@ -225,7 +227,7 @@ def bind_context(live: LiveSession, request: CompactionRequest, progress: Progre
             progress=progress,
             prompts=prompts_from(live.settings.compaction.prompts),
             constraints="\n\n".join(file.text for file in instructions_of(live).files),
-            session_data=_session_data(live),
+            session_data=data,
             tracker=live.session.state.files,
             directory=str(live.session.cwd),
             keep_tokens=budget.window if first_kept else _tail_to_keep(live, request),
@@ -240,8 +242,8 @@ def bind_context(live: LiveSession, request: CompactionRequest, progress: Progre
     )
 
 
-def _aimed(current: CurrentContext, request: CompactionRequest) -> CurrentContext:
-    """Return the context with the limit that fixed parts and queued texts leave room under.
+def _aimed(current: CurrentContext, request: CompactionRequest, skills: Sequence[SkillEntry]) -> CurrentContext:
+    """Return the context with the limit that fixed parts, loaded skills and queued texts leave room under.
 
     The user's words share what was refused, whatever the window is believed to be.
     """
@@ -249,7 +251,7 @@ def _aimed(current: CurrentContext, request: CompactionRequest) -> CurrentContex
     if request.reason == "overflow" or (request.reason == "threshold" and size.tokens >= budget.window):
         said = max(0, size.tokens - size.fixed) // OVERFLOW_DIVISOR >> request.attempt
         budget = msgspec.structs.replace(budget, user_messages=min(budget.user_messages, said))
-    return msgspec.structs.replace(current, budget=aim_for(budget, size.fixed + size.queued))
+    return msgspec.structs.replace(current, budget=aim_for(budget, with_skills(size, skills).fixed + size.queued))
 
 
 def cache_state(live: LiveSession) -> CacheState:
@@ -289,7 +291,10 @@ class _SummaryModels:
 
 def _session_data(live: LiveSession) -> SessionData:
     state = live.session.state
+    skills = fitting_skills(state.skills, live.budget().window)
     return SessionData(
+        skills=skills,
+        skills_left=tuple(skill.name for skill in state.skills if skill not in skills),
         pins=tuple(pin.text for pin in fitting_pins(state.pins, live.budget().window)),
         plan=state.plan,
         todo=state.todo,

@@ -14,8 +14,10 @@ from msgspec import Struct, field
 from tenuto.compaction.measure.budget import Budget, aim_for, assumed_window, budget_for
 from tenuto.compaction.measure.meter import ContextSize, Meter, should_compact_threshold
 from tenuto.compaction.measure.weight import estimate_tools
+from tenuto.config.places import Where
 from tenuto.config.saved_approvals import SavedApprovals
 from tenuto.config.settings import Settings
+from tenuto.config.skills import Skills, find_skills
 from tenuto.core.bus import EventBus
 from tenuto.core.errors import describe_failure
 from tenuto.core.start import Limits
@@ -24,6 +26,7 @@ from tenuto.core.state.compaction_state import CompactionState
 from tenuto.core.state.extensions import Extensions
 from tenuto.core.state.pin_notes import PinNotes
 from tenuto.core.state.reminders import MODE_TEXTS, ChangedFiles, alone_text
+from tenuto.core.state.skill_notes import SkillNotes, readable_skills
 from tenuto.guard.approval import judge, judge_unheld
 from tenuto.guard.rules import Rule, standing_rules
 from tenuto.guard.subject import ApprovalSubject, Verdict
@@ -162,9 +165,8 @@ READ_ONLY = "Open elsewhere: nothing is written here, so nothing can be sent. /f
 
 UNSAVED = "unsaved"
 NO_SANDBOX = "There is no sandbox here, so mode auto asks as edits does (--no-sandbox does without one)"
-COMPACT_TOOL = "compact"
-"""The tool with which the agent asks for a compaction; a setting leaves it out."""
-WITHOUT_COMPACT = frozenset({COMPACT_TOOL})
+COMPACT_TOOL, SKILL_TOOL = "compact", "skill"
+"""The tools with which the agent asks for a compaction, unless a setting leaves it out, and loads a skill of a list."""
 PREPARE_SHARE = 0.8
 """Of the trigger: from here on the next compaction's summary is written beside a running task."""
 
@@ -192,6 +194,8 @@ class SessionServices(Struct, frozen=True, eq=False, kw_only=True):
     hooks: HookCommands | None = None
     """The commands that are asked at events; `None`: there is no file of any."""
     home: Path
+    user: Path | None = None
+    """The user's own home, where peers keep what they bring; `None` where the environment names none."""
     clock: Callable[[], float]
     interactive: bool
     ends_by_itself: bool = False
@@ -235,7 +239,9 @@ class SessionServices(Struct, frozen=True, eq=False, kw_only=True):
         saved = self.saved_approvals.of(self.tool_context.workspace)
         if self.saved_approvals.problem:
             self.notify_once("saved approvals", self.saved_approvals.problem, "warning")
-        return standing_rules(self.given, (*self.session.state.approvals, *saved), self.tool_context.workspace)
+        state = self.session.state
+        answers = (*readable_skills(state.skills), *state.approvals, *saved)
+        return standing_rules(self.given, answers, self.tool_context.workspace)
 
     def judge(self, subject: ApprovalSubject) -> Verdict:
         """Judge what a call would do, by mode and rules; without a sandbox `auto` judges as `edits`, and says so."""
@@ -244,6 +250,16 @@ class SessionServices(Struct, frozen=True, eq=False, kw_only=True):
             return judge(self.mode, subject, self.rules(), places)
         self.notify_once("no sandbox", f"{NO_SANDBOX}: {sandbox.machine}", "warning")
         return judge_unheld(subject, self.rules(), places)
+
+    @property
+    def where(self) -> Where:
+        """Where users and projects put what they bring, as it looks from this session."""
+        touched = frozenset(self.session.state.files)
+        return Where(self.home, self.session.cwd, self.user, touched)
+
+    def skills(self) -> Skills:
+        """Return the skills that are there now."""
+        return find_skills(self.where)
 
     def attempt(self, step: Callable[[], T]) -> T | None:
         """Do one step of an end that has to come: a failure becomes a notice, and the end goes on."""
@@ -296,6 +312,7 @@ class ReminderState(Struct, eq=False):
     compaction: CompactionEntry | None = None
     """The compaction behind which everything has been told again."""
     pins: PinNotes = field(default_factory=PinNotes)
+    skills: SkillNotes = field(default_factory=SkillNotes)
     place: str = ""
     """What was found out of the working directory when it was last needed."""
 
@@ -345,12 +362,13 @@ class LiveSession(SessionServices, frozen=True, eq=False, kw_only=True):
         stored = self.session.reading.system
         if stored is None or not stored.tools:
             return self.offered_schemas()
-        without = frozenset[str]() if COMPACT_TOOL in stored.tools else WITHOUT_COMPACT
-        return self.tools.schemas(family_of(self.facts), without)
+        without = {tool for tool in (COMPACT_TOOL, SKILL_TOOL) if tool not in stored.tools}
+        return self.tools.schemas(family_of(self.facts), frozenset(without))
 
     def offered_schemas(self) -> tuple[ToolSchema, ...]:
         """Return the schemas of the tools that a new `system` entry would name."""
-        without = frozenset[str]() if self.settings.compaction.tool else WITHOUT_COMPACT
+        is_offered = {COMPACT_TOOL: self.settings.compaction.tool, SKILL_TOOL: bool(self.skills().listed)}
+        without = frozenset(tool for tool, is_on in is_offered.items() if not is_on)
         return self.tools.schemas(family_of(self.facts), without)
 
     @property

@@ -13,6 +13,7 @@ from tenuto.config.instructions import InstructionFile
 from tenuto.core.state.family_prompt import family_part
 from tenuto.core.state.instructions import frame_instructions, instructions_of
 from tenuto.core.state.live import LiveSession
+from tenuto.core.state.skills import skills_part
 from tenuto.protocol.message import SystemMessage
 from tenuto.protocol.model import Family, ToolSchema, family_of
 from tenuto.tool.run.registry import EDITING, PATCHING
@@ -63,10 +64,12 @@ ANSWERS = """\
 INSTRUCTIONS = "# Instructions of the user and the project"
 
 
-def build_system_prompt(instructions: Sequence[InstructionFile], extra: str = "", *, family: Family = "other") -> str:
-    """Return the whole prompt; `extra` is a text of the settings or of the Python API, put before the instructions."""
+def build_system_prompt(
+    instructions: Sequence[InstructionFile], extra: str = "", skills: str = "", *, family: Family = "other"
+) -> str:
+    """Return the whole prompt; before the instructions come `extra`, a text of the Python API, and the skills' list."""
     files = FILES.format(changing=PATCHES if family == "gpt" else EDITS)
-    parts = [IDENTITY, WORK, files, FINISH, ANSWERS, family_part(family), extra]
+    parts = [IDENTITY, WORK, files, FINISH, ANSWERS, family_part(family), extra, skills]
     if instructions:
         parts.append(_instructions_part(instructions))
     return "\n\n".join(filter(None, parts))
@@ -103,7 +106,9 @@ def build_system_entry(live: LiveSession) -> SystemMessage:
         live.notify_once(problem, problem, "warning")
     family = family_of(live.facts)
     return SystemMessage(
-        text=build_system_prompt(instructions.files, live.extra_prompt, family=family),
+        text=build_system_prompt(
+            instructions.files, live.extra_prompt, skills_part(live, live.budget().window), family=family
+        ),
         tools=tuple(schema.name for schema in schemas),
         tools_digest=tools_digest(schemas),
         family=family,

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import msgspec
 
-from tenuto.config.consent import Consent, Project, TrustItem, Verdict, digest_of, project_of, shown_path
-from tenuto.config.project import EXTENSIONS, RefusedFileError, find_upwards, read_regular
+from tenuto.config.commands import find_commands
+from tenuto.config.consent import Consent, Project, TrustItem, Verdict, project_of, shown_path
+from tenuto.config.places import Where, user_home
+from tenuto.config.programs import SHORT_CHARS, command_item, files_below, read_bundle, skill_item
+from tenuto.config.project import EXTENSIONS, find_upwards
 from tenuto.config.settings import project_items
+from tenuto.config.skills import find_skills
 from tenuto.guard.terminal import sanitize_line
 from tenuto.text.bounding import shorten
 from tenuto.text.figures import plural
@@ -18,12 +22,8 @@ from tenuto.text.writable import clean_text
 
 MAX_ITEMS = 200
 """So many things of one project can be asked about; what is beyond them stays off."""
-MAX_FILES, MAX_BYTES = 500, 5_000_000
-"""Files and bytes of one extension whose content can be told."""
-SHOWN_CHARS = 20_000
 NAMED_AT_MOST = 8
 _LINE_CHARS = 160
-SHORT_CHARS = 80
 
 
 class Stand(msgspec.Struct, frozen=True):
@@ -55,9 +55,9 @@ class Look(msgspec.Struct, frozen=True):
         return [stand.item for stand in self.stands if word == "all" or (word and stand.item.id.startswith(word))]
 
 
-def look_at_project(cwd: Path, home: Path) -> Look:
+def look_at_project(cwd: Path, home: Path, touched: frozenset[str] = frozenset()) -> Look:
     """Return what the project of a directory brings. Reads files and asks git; runs nothing of the project's."""
-    project, consent = project_of(cwd, home), Consent(home)
+    project, consent = project_of(cwd, home, touched), Consent(home)
     stands = [Stand(item, consent.verdict(project, item)) for item in find_items(project)]
     return Look(project, tuple(stands), consent.problem)
 
@@ -147,7 +147,33 @@ def find_git_settings(project: Project) -> Iterable[TrustItem]:
     return items
 
 
-FINDERS: tuple[Callable[[Project], Iterable[TrustItem]], ...] = (find_settings, find_extensions, find_git_settings)
+def find_skill_programs(project: Project) -> Iterable[TrustItem]:
+    """Find skills with scripts, or with any executable file."""
+    found = find_skills(_where(project)).files
+    own = [(file.skill.name, Path(file.path)) for file in found if file.origin == "project" and file.skill is not None]
+    return [item for name, path in own if (item := skill_item(project, name, path)) is not None]
+
+
+def find_command_programs(project: Project) -> Iterable[TrustItem]:
+    """Find command files with shell commands in them."""
+    return [
+        command_item(project, file.name, Path(file.path), file.shell)
+        for file in find_commands(_where(project)).files
+        if file.origin == "project" and file.shell
+    ]
+
+
+def _where(project: Project) -> Where:
+    return Where(project.home, project.cwd, user_home(os.environ), project.touched)
+
+
+FINDERS: tuple[Callable[[Project], Iterable[TrustItem]], ...] = (
+    find_settings,
+    find_extensions,
+    find_git_settings,
+    find_skill_programs,
+    find_command_programs,
+)
 """A kind of thing that a project can bring is one function here."""
 
 
@@ -159,7 +185,7 @@ def _extensions(project: Project) -> Iterable[tuple[Path, TrustItem]]:
 
     for path in list_files(folder):
         files = sorted(_files_of(path), key=str)
-        digest, content, problem = _read_all(project, folder, files)
+        digest, content, problem = read_bundle("extension", project, folder, files)
         yield (
             path,
             TrustItem(
@@ -176,31 +202,5 @@ def _extensions(project: Project) -> Iterable[tuple[Path, TrustItem]]:
 def _files_of(path: Path) -> list[Path]:
     """Return the files that an extension is made of, what was compiled of it too: Python may run that instead."""
     if path.is_dir():
-        found: list[Path] = []
-        for folder, inner, names in os.walk(path):
-            found += (Path(folder, name) for name in names)
-            found += (Path(folder, name) for name in inner if Path(folder, name).is_symlink())  # refused: no file
-            if len(found) > MAX_FILES:
-                break
-        return found
+        return files_below(path)
     return [path, *path.parent.glob(f"__pycache__/{path.stem}.*")]
-
-
-def _read_all(project: Project, folder: Path, files: Sequence[Path]) -> tuple[str, str, str]:
-    """Return the digest of files, what is shown of them, and why they cannot be trusted, empty where they can."""
-    if len(files) > MAX_FILES:
-        return "", "", f"has more than {MAX_FILES} files, so it cannot be trusted here"
-    parts: list[str | bytes] = ["extension"]
-    shown: list[str] = []
-    room = MAX_BYTES
-    for file in files:
-        name = clean_text(os.path.relpath(file, folder))
-        try:
-            data = read_regular(file, (project.root,), limit=max(1, room))
-        except (FileNotFoundError, RefusedFileError) as error:
-            return "", "", f"cannot be trusted here: {name}: {error}"
-        room -= len(data)
-        parts += [name, data]
-        if file.suffix != ".pyc" and sum(map(len, shown)) < SHOWN_CHARS:
-            shown.append(f"# {name}\n{data.decode('utf-8', 'replace')[:SHOWN_CHARS]}")
-    return digest_of(*parts), "\n".join(shown), ""

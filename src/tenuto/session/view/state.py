@@ -1,7 +1,7 @@
 """The state of a session, folded from its entries (DESIGN section 3).
 
-Session state is read over the whole log, newest wins. Path state (todo, pins) is read along the active path; a branch
-folds it again.
+Session state is read over the whole log, newest wins. Path state (todo, pins, loaded skills) is read along the
+active path; a branch folds it again.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from tenuto.protocol.entry import (
     PlanEntry,
     QueuedEntry,
     QueueEditEntry,
+    SkillEntry,
     TitleEntry,
     TodoEntry,
     TodoItem,
@@ -55,9 +56,10 @@ class SessionState(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     `cwd` is empty until the session moved, `folder` what the file system calls its directory, `branch` the git branch
     that the model was told of last. `model` is empty and `mode` is `None` until an entry sets them. `plan` is the
-    approved plan that the work follows, empty when there is none or its todo list is done. `directories` count as
-    workspace too. `usage` is the sum over all calls, `compactions` counts the undone ones too. `first_text` and
-    `last_text` are the beginnings of the first and last user message. Times are seconds since the epoch.
+    approved plan that the work follows, empty when there is none or its todo list is done. `skills` are the loaded
+    ones, the newest last. `directories` count as workspace too. `usage` is the sum over all calls, `compactions` counts
+    the undone ones too. `first_text` and `last_text` are the beginnings of the first and last user message. Times are
+    seconds since the epoch.
     """
 
     cwd: str = ""
@@ -70,6 +72,7 @@ class SessionState(msgspec.Struct, kw_only=True, omit_defaults=True):
     todo: tuple[TodoItem, ...] = ()
     plan: str = ""
     pins: tuple[PinEntry, ...] = ()
+    skills: tuple[SkillEntry, ...] = ()
     queue: tuple[QueuedEntry, ...] = ()
     approvals: tuple[ApprovalEntry, ...] = ()
     directories: tuple[str, ...] = ()
@@ -105,14 +108,16 @@ def apply_path_entry(state: SessionState, entry: HistoryEvent) -> None:
         state.pins = (*state.pins, entry)
     elif isinstance(entry, UnpinEntry):
         state.pins = tuple(pin for pin in state.pins if pin.seq != entry.target)
+    elif isinstance(entry, SkillEntry):
+        state.skills = (*(skill for skill in state.skills if skill.name != entry.name), entry)
 
 
 def reset_path_state(state: SessionState, path: Sequence[HistoryEvent]) -> None:
     """Fold the path state again, after the leaf moved."""
     todo = next(newest_of_kind(path, TodoEntry), None)
-    state.todo, state.pins = todo.items if todo is not None else (), ()
+    state.todo, state.pins, state.skills = todo.items if todo is not None else (), (), ()
     state.plan = _approved_plan(path)
-    for entry in of_kind(path, PinEntry, UnpinEntry):
+    for entry in of_kind(path, PinEntry, UnpinEntry, SkillEntry):
         apply_path_entry(state, entry)
 
 

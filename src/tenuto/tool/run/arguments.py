@@ -232,6 +232,12 @@ class CompactArguments(Arguments):
     focus: str | None = None
 
 
+class SkillArguments(Arguments):
+    """Load a skill of the system prompt's list by its name: instructions for that kind of work."""
+
+    name: str
+
+
 class RecallArguments(Arguments):
     """Look into this session's whole history, word for word, also where only a summary of it is left."""
 
@@ -257,6 +263,7 @@ MODELS: dict[str, type[Arguments]] = {
     "jobs": JobsArguments,
     "recall": RecallArguments,
     "compact": CompactArguments,
+    "skill": SkillArguments,
 }
 GRAMMARS = {"apply_patch": PATCH_GRAMMAR}
 """Tools that take a text of this form where the server knows such tools."""
@@ -272,6 +279,7 @@ _ALIASES = {
     "run_in_background": "background",
     "todos": "items",
     "patch": "input",
+    "skill": "name",
 }
 """Names that models know from other harnesses; taken for ours where ours is missing."""
 

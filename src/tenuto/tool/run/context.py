@@ -11,7 +11,7 @@ import zlib
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from tenuto.config.settings import ToolSettings
 from tenuto.guard.secrets import command_environment
@@ -134,6 +134,13 @@ def _no_window() -> int:
     return 0
 
 
+class Loading(NamedTuple):
+    """What the model is told of a skill that is loaded, and what loads it."""
+
+    text: str
+    load: Callable[[], None]
+
+
 def _nothing() -> None:
     """Most calls leave nothing behind that waits for their result."""
 
@@ -171,6 +178,8 @@ class ToolContext:
         """Asks for a compaction with a focus; returns what the model is told, or raises `ToolError` with why not."""
         self.waited_for: set[asyncio.Future[None]] = set()
         """One for each command that a call waits for; done, it runs on as a job."""
+        self.load_skill: Callable[[str], Loading] | None = None
+        """Returns what loading the skill of a name comes to, or raises `ToolError` with why there is none."""
         self.when_stored: dict[str, Callable[[], None]] = {}
         """What is to be done when the result of a call, by its id, is in the log."""
 

@@ -27,6 +27,7 @@ _BUILTIN = {
     "jobs": "JobsTool",
     "recall": "RecallTool",
     "compact": "CompactTool",
+    "skill": "SkillTool",
 }
 PATCHING, EDITING = frozenset({"apply_patch"}), frozenset({"edit", "write"})
 """What OpenAI's models were trained to change files with, and what all others change them with."""

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from tenuto.command.outcome import Choice
 from tenuto.command.registry import COMMANDS, Command, find_command
+from tenuto.text.bounding import shorten
 from tenuto.tui.state.intents import CompletionItem
 
 WORD_LIMIT = 1_000
@@ -166,11 +167,15 @@ def rank_folded(wanted: str, folded: Sequence[str], limit: int) -> list[int]:
     )
 
 
-def complete_command(query: str) -> tuple[CompletionItem, ...]:
-    """Return the commands that fit what stands after the slash, best first; all of them for nothing."""
-    entries = [(name, command) for command in COMMANDS for name in (command.name, *command.aliases)]
+def complete_command(query: str, own: Sequence[Command] = ()) -> tuple[CompletionItem, ...]:
+    """Return the commands that fit what stands after the slash, best first; all of them for nothing.
+
+    `own` are those that users and projects bring.
+    """
+    known = (*COMMANDS, *own)
+    entries = [(name, command) for command in known for name in (command.name, *command.aliases)]
     if not query:
-        return tuple(_item(command.name, command) for command in COMMANDS)
+        return tuple(_item(command.name, command) for command in known)
     prefixed = [entry for entry in entries if entry[0].startswith(query.lower())]
     # What is typed out is what is meant: `/mode` is not the beginning of `/model`.
     prefixed.sort(key=lambda entry: entry[0] != query.lower())
@@ -182,18 +187,23 @@ def complete_command(query: str) -> tuple[CompletionItem, ...]:
     return tuple(best.values())
 
 
-def ghost_hint(text: str, cursor: int) -> str:
+def ghost_hint(text: str, cursor: int, own: Sequence[Command] = ()) -> str:
     """Return what a command that has been typed out may be followed by; empty for anything else."""
     if not text.startswith("/") or not text.endswith(" ") or cursor != len(text):
         return ""
-    command = find_command(text[1:].rstrip(" "))
+    name = text[1:].rstrip(" ")
+    command = find_command(name) or next((entry for entry in own if entry.name == name), None)
     return command.argument_hint if command is not None else ""
+
+
+DESCRIPTION_CHARS = 160
 
 
 def _item(name: str, command: Command) -> CompletionItem:
     hint = command.argument_hint
     runs = not hint or hint.startswith("[")
-    detail = f"{command.description} · {hint}" if hint else command.description
+    description = shorten(command.description, DESCRIPTION_CHARS)
+    detail = f"{description} · {hint}" if hint else description
     return CompletionItem(insert=f"/{name} ", label=f"/{name}", detail=detail, runs=runs)
 
 

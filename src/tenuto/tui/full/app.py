@@ -110,6 +110,7 @@ class TenutoApp(App[None], inherit_bindings=False):
             PLACEHOLDER,
             paint_now=self._paint_now,
             hint_style=lambda: self.palette.style("placeholder"),
+            own_commands=lambda: self.runner.state.own_commands,
         )
         self.chrome = ChromeWidgets(
             self.runner,

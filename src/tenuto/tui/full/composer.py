@@ -7,7 +7,7 @@ burst change places. Here every key is done in `_on_key`, in the order in which 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import cast
 
 from rich.segment import Segment
@@ -21,6 +21,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import TextArea
 
+from tenuto.command.registry import Command
 from tenuto.guard.terminal import BLANK, blank_for_terminal
 from tenuto.tui.complete.commands import ghost_hint
 from tenuto.tui.keys.bindings import typed_by
@@ -82,6 +83,7 @@ class Composer(TextArea):
         *,
         paint_now: Callable[[Widget], None],
         hint_style: Callable[[], Style],
+        own_commands: Callable[[], Sequence[Command]],
     ) -> None:
         super().__init__(
             id="composer", compact=True, highlight_cursor_line=False, placeholder=placeholder, max_checkpoints=100
@@ -94,6 +96,7 @@ class Composer(TextArea):
         self._cutting = False
         self._paint_now = paint_now
         self._hint_style = hint_style
+        self._own_commands = own_commands
         self._styled: object = None
         self._has_caret = True
 
@@ -144,7 +147,7 @@ class Composer(TextArea):
 
     def update_suggestion(self) -> None:
         """Show what a command that has been typed out may be followed by."""
-        self.suggestion = ghost_hint(self.text, self.cursor)
+        self.suggestion = ghost_hint(self.text, self.cursor, self._own_commands())
 
     def tell(self) -> None:
         """Say what the draft is now."""

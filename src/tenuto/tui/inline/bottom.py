@@ -286,7 +286,7 @@ class Bottom:
             shown.append((mark, (truncate(text[start:end], max(1, columns - len(INDENT)), ""), "text")))
         if self._first + len(shown) == len(rows):
             last = shown[-1]
-            said = ghost_hint(text, cursor) if text else self.rows.placeholder
+            said = ghost_hint(text, cursor, self._state().own_commands) if text else self.rows.placeholder
             hint = truncate(said, columns - sum(cell_width(piece) for piece, _style in last))
             shown[-1] = (*last, (hint, "placeholder")) if hint else last
         before = blank_for_terminal(text[rows[present][0] : cursor])

@@ -26,6 +26,7 @@ from tenuto.tui.state.intents import (
     HelpFilterChanged,
     MoveCompletion,
     MovePicker,
+    OwnCommandsFound,
     PickChoice,
     RowAnswerChanged,
     ScrollPreview,
@@ -73,6 +74,12 @@ PREVIEW_COLUMNS = 40
 
 
 # --- completion ---
+
+
+@on(OwnCommandsFound)
+def learn_commands(change: Change, intent: OwnCommandsFound) -> None:
+    """Know what users and projects bring, for completion and hints."""
+    change.state.own_commands = intent.commands
 
 
 @on(CompletionOffered)

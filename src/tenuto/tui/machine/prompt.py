@@ -32,7 +32,7 @@ from tenuto.tui.state.intents import (
 )
 
 MODES: tuple[Mode, ...] = ("ask", "edits", "auto", "plan")
-COMMAND = re.compile(r"/[A-Za-z?][\w-]*(?=\s|$)")
+COMMAND = re.compile(r"/[A-Za-z?][\w.-]*(?::[\w.-]+)*(?=\s|$)")
 """A line that is a command: a path such as `/usr/bin` is none."""
 
 WHOLE_CHARACTERS = 20_000

@@ -49,6 +49,7 @@ KEPT = frozenset(
     {
         "draft",
         "completion_generation",
+        "own_commands",
         "pastes",
         "history",
         "detail",

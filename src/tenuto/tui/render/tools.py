@@ -303,6 +303,9 @@ TOOL_RENDERERS: dict[str, ToolRenderer] = {
     "recall": ToolRenderer(
         title="Recall", subject=lambda given: argument(given, "query", "seq"), lines=True, body=_only_unfolded
     ),
+    "skill": ToolRenderer(
+        title="Skill", subject=lambda given: argument(given, "name", "skill"), lines=False, body=_only_unfolded
+    ),
     "compact": ToolRenderer(
         title="Compact", subject=lambda given: argument(given, "focus"), lines=False, body=_only_unfolded
     ),

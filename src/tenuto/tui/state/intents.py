@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 
 from tenuto.command.outcome import PassedOn, RowAct, Shown
+from tenuto.command.registry import Command
 from tenuto.protocol.part import ImagePart
 from tenuto.tui.complete.history import NO_EXTRAS, Extras
 from tenuto.tui.keys.bindings import Bindings, IntentBase
@@ -218,6 +219,12 @@ class CompletionItem(msgspec.Struct, frozen=True):
     label: str
     detail: str = ""
     runs: bool = False
+
+
+class OwnCommandsFound(IntentBase, frozen=True):
+    """What users and projects bring to be typed as `/name`."""
+
+    commands: tuple[Command, ...]
 
 
 class CompletionOffered(IntentBase, frozen=True):

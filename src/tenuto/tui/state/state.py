@@ -11,6 +11,7 @@ from typing import Literal
 import msgspec
 
 from tenuto.command.outcome import Choice, RowAct, RowFilter
+from tenuto.command.registry import Command
 from tenuto.protocol.entry import Mode, TodoItem
 from tenuto.protocol.event import ApprovalRequestedEvent
 from tenuto.protocol.operation import Decision
@@ -483,6 +484,8 @@ class UiState(msgspec.Struct):
     pastes: Pastes = msgspec.field(default_factory=Pastes)
     history: HistoryCursor = msgspec.field(default_factory=HistoryCursor)
     completion: CompletionPopup | None = None
+    own_commands: tuple[Command, ...] = ()
+    """What users and projects bring to be typed as `/name`."""
     completion_generation: int = 0
     completion_closed_at: int | None = None
     queue: list[QueueRow] = msgspec.field(default_factory=list[QueueRow])

@@ -1,0 +1,139 @@
+"""Commands that users and projects bring: skills (`/skill:NAME`, `/NAME`) and command files (`/NAME`, `/folder:NAME`).
+
+A built-in command of a name goes before both, and a skill before a file.
+"""
+
+from __future__ import annotations
+
+from tenuto.command.outcome import Choice, Choose, CommandOutcome, Edit, EditFile, Say
+from tenuto.command.registry import COMMANDS, Command, find_command
+from tenuto.config.commands import CommandFile, find_commands
+from tenuto.config.skills import Skill, Skills
+from tenuto.core.agent.command_text import NotAllowedError, expand, takes_arguments
+from tenuto.core.runtime import Runtime
+from tenuto.core.state.live import SessionServices
+from tenuto.core.state.skills import load_skill
+from tenuto.protocol.part import TextPart
+from tenuto.text.figures import plural
+from tenuto.text.matching import did_you_mean
+
+SKILL = "skill:"
+"""Stands before the name of a skill where another command has that name."""
+TOPIC = "own_commands"
+
+
+def own_commands(services: SessionServices) -> tuple[Command, ...]:
+    """Return what can be typed besides the built-in commands, by name, as completion and `/help` show it."""
+    found: dict[str, Command] = {}
+    skills, files = services.skills(), find_commands(services.where)
+    for skill in skills.usable:
+        if not skill.is_background:
+            name = f"{SKILL}{skill.name}" if find_command(skill.name) is not None else skill.name
+            found[name] = Command(name, skill.description, skill.argument_hint, topic=TOPIC)
+    for file in files.usable:
+        if find_command(file.name) is None:
+            found.setdefault(file.name, Command(file.name, file.description, file.argument_hint, topic=TOPIC))
+    return tuple(sorted(found.values(), key=lambda command: command.name))
+
+
+def find_own(services: SessionServices, name: str) -> Skill | CommandFile | None:
+    """Return what `/name` is, if users or projects bring it."""
+    skills = services.skills()
+    skill = skills.find(name.removeprefix(SKILL))
+    if skill is not None and not skill.is_background:
+        return skill
+    return find_commands(services.where).find(name)
+
+
+def tell_shadowed(runtime: Runtime, name: str) -> None:
+    """Say once that a built-in command goes before what users or projects bring under its name."""
+    services = runtime.live
+    own = find_own(services, name)
+    if own is not None:
+        way = f"; /{SKILL}{name} loads that skill" if isinstance(own, Skill) else "; rename the file to use it"
+        services.notify_once(f"shadowed /{name}", f"/{name} is the built-in command, and not {own.path}{way}")
+
+
+async def run_other(runtime: Runtime, name: str, argument: str) -> list[CommandOutcome]:
+    """Send what `/name` stands for, at once or behind what runs; say what there is where nobody brings it."""
+    match find_own(runtime.live, name):
+        case None:
+            if name.removeprefix(SKILL) in {skill.name for skill in runtime.live.skills().waiting}:
+                return [Say(f"/{name} is a skill with scripts that you do not trust yet: /trust shows it", "warning")]
+            names = [known for entry in COMMANDS for known in (entry.name, *entry.aliases)]
+            names += [entry.name for entry in own_commands(runtime.live)]
+            hint = did_you_mean(name, names, "/{}") or "; /help lists them"
+            return [Say(f"There is no command /{name}{hint}", "warning")]
+        case Skill() as skill:
+            return await _run_skill(runtime, name, skill, argument)
+        case CommandFile() as file:
+            return await _run_file(runtime, file, argument)
+
+
+async def _run_skill(runtime: Runtime, name: str, skill: Skill, argument: str) -> list[CommandOutcome]:
+    """Load a skill, and have the model follow it."""
+    live = runtime.live
+    if not live.session.is_read_only:
+        load_skill(live, skill)
+    places = (
+        " Where its text has $ARGUMENTS or $1, these are meant." if argument and takes_arguments(skill.body) else ""
+    )
+    text = f"{f'/{name} {argument}'.strip()}\n\nFollow the skill {skill.name}, which is loaded.{places}"
+    await runtime.submit_prompt((TextPart(text=text),), origin="skill")
+    return []
+
+
+async def _run_file(runtime: Runtime, file: CommandFile, argument: str) -> list[CommandOutcome]:
+    """Send a file's text; one that cannot be sent, and a command in it that is not allowed, are named."""
+    live = runtime.live
+    if file.waits:
+        return [Say(f"/{file.name} runs commands that you do not trust yet: /trust shows them", "warning")]
+    for fault in file.faults:
+        if fault.fatal:
+            return [Say(f"/{file.name} cannot be used: {file.path}, line {fault.line}: {fault.text}", "warning")]
+        live.notify_once(f"{file.path}:{fault.line}", f"{file.path}, line {fault.line}: {fault.text}", "warning")
+    if file.model and file.model != "inherit":
+        text = f"/{file.name} is written for the model {file.model}; the present one answers, /model changes it"
+        live.notify_once(f"model of {file.path}", text)
+    if live.session.is_read_only:
+        text = file.body  # it is handed back, and nothing is run for it
+    else:
+        try:
+            text = await expand(live, file, argument)
+        except NotAllowedError as error:
+            return [Say(str(error), "warning"), Edit(f"/{file.name} {argument}".strip())]
+    await runtime.submit_prompt((TextPart(text=text),), origin="command")
+    return []
+
+
+async def run_skills(runtime: Runtime, argument: str) -> list[CommandOutcome]:
+    """List the skills, with those that are loaded marked, and what is wrong; open the file of the one that is named."""
+    live = runtime.live
+    skills = live.skills()
+    if argument:
+        skill = skills.find(argument)
+        return [EditFile(skill.path) if skill is not None else Say(f"There is no skill {argument}", "warning")]
+    said: list[CommandOutcome] = [Say(line, "warning") for line in skills.lines()]
+    said += [Say(f"{skill.path} has scripts and waits for your trust: /trust", "warning") for skill in skills.waiting]
+    if not skills.usable:
+        return [*said, Say("No skills. Put one into skills/NAME/SKILL.md of Tenuto's home, or .tenuto/skills here.")]
+    loaded = {entry.name for entry in live.session.state.skills}
+    rows = tuple(
+        Choice(skill.name, skill.name, " · ".join(_details(skill, skills, loaded)), preview=skill.description)
+        for skill in sorted(skills.usable, key=lambda one: one.name)
+    )
+    return [*said, Choose("Skills (Enter: editor; /NAME uses one)", "skills", rows)]
+
+
+def _details(skill: Skill, skills: Skills, loaded: set[str]) -> list[str]:
+    """Return what is said of a skill beside its name."""
+    details = [f"{skill.origin}", skill.path]
+    if skill.name in loaded:
+        details.insert(0, "loaded")
+    if skill.is_hidden:
+        details.append("not told to the model")
+    if skill.faults:
+        details.append(f"{plural(len(skill.faults), 'fault')}: tenuto skills check")
+    if any(file.shadowed_by == skill.path for file in skills.files):
+        details.append("goes before another of this name")
+    return details

@@ -1,0 +1,159 @@
+"""Command files: Markdown that is sent as a prompt when the user types `/name`, with what stands behind it put in.
+
+Read as they are written for other agents: sub-folders are namespaces (`git/sync.md` is `/git:sync`) where that is so in
+the place they lie in.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from functools import lru_cache
+from pathlib import Path
+
+import msgspec
+
+from tenuto.config.front_matter import Fault, read_front_matter
+from tenuto.config.places import Layout, Origin, Place, Where, find_places, stamp_of, walk
+from tenuto.config.programs import ProjectTrust
+from tenuto.config.project import RefusedFileError, read_text
+from tenuto.text.bounding import shorten
+
+LAYOUT = Layout(
+    project=(".tenuto/commands", ".claude/commands", ".codex/prompts", ".pi/prompts"),
+    own="commands",
+    user=(".claude/commands", ".codex/prompts", ".pi/agent/prompts"),
+)
+MAX_COMMANDS = 500
+MAX_BYTES = 200_000
+"""Bytes of one file."""
+DEPTH = 4
+DESCRIPTION_CHARS = 200
+_FLAT = "prompts"
+"""Places of this name have no namespaces."""
+_NAME = re.compile(r"[A-Za-z][\w.-]*(?::[\w.-]+)*")
+SHELL = re.compile(r"(?<![\w!`])!`([^`\n]+)`")
+"""A shell command in a file; its output takes its place."""
+_LINE_CHARS = 80
+
+
+class CommandFile(msgspec.Struct, frozen=True, kw_only=True):
+    """One file. `faults` has what is wrong with it; one that is fatal leaves nothing that could be sent.
+
+    `waits`: it is a project's, has shell commands in it, and the user does not trust it. `model` and `allowed_tools`
+    are what its author wishes; they are shown and change nothing.
+    """
+
+    name: str
+    path: str
+    origin: Origin
+    description: str = ""
+    argument_hint: str = ""
+    model: str = ""
+    allowed_tools: tuple[str, ...] = ()
+    body: str = ""
+    faults: tuple[Fault, ...] = ()
+    shadowed_by: str = ""
+    waits: bool = False
+
+    @property
+    def shell(self) -> tuple[str, ...]:
+        """The commands in it, as they are written."""
+        return tuple(match[1].strip() for match in SHELL.finditer(self.body))
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether it can be sent."""
+        return not self.shadowed_by and not self.waits and not any(fault.fatal for fault in self.faults)
+
+
+class CommandFiles(msgspec.Struct, frozen=True):
+    """What there is: every file, and a line on each place that cannot be looked at as a whole."""
+
+    files: tuple[CommandFile, ...] = ()
+    problems: tuple[str, ...] = ()
+
+    @property
+    def usable(self) -> tuple[CommandFile, ...]:
+        """The files that count, one a name."""
+        return tuple(file for file in self.files if file.is_usable)
+
+    def find(self, name: str) -> CommandFile | None:
+        """Return the file of a name, also one that cannot be sent where there is no other."""
+        named = [file for file in self.files if file.name == name and not file.shadowed_by]
+        return next((file for file in named if not file.waits), named[0] if named else None)
+
+    def lines(self) -> tuple[str, ...]:
+        """Return a line for each file that cannot be sent, and for each place."""
+        said = [
+            f"{file.path} is no command that can be used: line {fault.line}: {fault.text}"
+            for file in self.files
+            for fault in file.faults
+            if fault.fatal
+        ]
+        return (*self.problems, *said)
+
+
+def find_commands(where: Where) -> CommandFiles:
+    """Return all command files that are there. Files that did not change are not read again."""
+    files: list[CommandFile] = []
+    problems: list[str] = []
+    counted: dict[str, str] = {}
+    seen: set[str] = set()
+    trust = ProjectTrust(where)
+    for place in find_places(where, LAYOUT):
+        is_flat = place.folder.name == _FLAT
+        for path in walk(place, problems, 0 if is_flat else DEPTH):
+            real = os.path.realpath(path)
+            if path.suffix != ".md" or path.name == "README.md" or real in seen:
+                continue
+            if len(files) == MAX_COMMANDS:
+                problems.append(f"there are more than {MAX_COMMANDS} commands; {place.folder} is not read to its end")
+                return CommandFiles(tuple(files), tuple(problems))
+            seen.add(real)
+            file = _read_command(path, place, stamp_of(path))
+            if file.origin == "project" and trust.waits("command", file.name, path, file.shell):
+                file = msgspec.structs.replace(file, waits=True)
+            if file.is_usable:
+                by = counted.setdefault(file.name, file.path)
+                file = msgspec.structs.replace(file, shadowed_by=by if by != file.path else "")
+            files.append(file)
+    return CommandFiles(tuple(files), tuple(problems))
+
+
+@lru_cache(maxsize=1_024)
+def _read_command(path: Path, place: Place, stamp: tuple[int, int, int]) -> CommandFile:
+    """Return what stands in a file. `stamp` is another one when the file has changed."""
+    del stamp
+    name = ":".join(path.relative_to(place.folder).with_suffix("").parts)
+    scope = place.scope
+    try:
+        text = read_text(path, scope.inside, scope.apart, limit=MAX_BYTES)
+    except (FileNotFoundError, RefusedFileError) as refused:
+        faults = (Fault(1, str(refused), fatal=True),)
+        return CommandFile(name=name, path=str(path), origin=place.origin, faults=faults)
+    return check_command(name, path, place.origin, text)
+
+
+def check_command(name: str, path: Path, origin: Origin, text: str) -> CommandFile:
+    """Return what a command file with this text is, with everything that is wrong with it."""
+    head = read_front_matter(text)
+    faults = list(head.faults)
+    body = head.body.strip()
+    if not _NAME.fullmatch(name):
+        faults.append(Fault(1, f"“{name}” cannot be typed as a command; rename the file", fatal=True))
+    if not body:
+        faults.append(Fault(1, "there is nothing to send", fatal=True))
+    first = next((line for line in body.splitlines() if line.strip()), "")
+    description = head.text("description") or shorten(first.lstrip("# ").strip(), _LINE_CHARS)
+    return CommandFile(
+        name=name,
+        path=str(path),
+        origin=origin,
+        description=shorten(description, DESCRIPTION_CHARS),
+        argument_hint=head.text("argument-hint"),
+        model=head.text("model"),
+        allowed_tools=head.words("allowed-tools"),
+        body=body,
+        faults=tuple(faults),
+    )
