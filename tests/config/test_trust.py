@@ -55,6 +55,14 @@ ONLY_THE_USER = frozenset(
         ),
         "session.durability",
         "instructions.also",
+        *(f"mcp.{key}" for key in ("enabled", "wait", "defer_over")),
+        *(
+            f"mcp.servers.*.{key}"
+            for key in (
+                *("command", "args", "env", "cwd", "url", "headers"),
+                *("enabled", "startup_timeout", "call_timeout"),
+            )
+        ),
         *(f"extensions.{key}" for key in ("enabled", "paths", "disabled", "hook_timeout")),
         *(
             f"ui.{key}"

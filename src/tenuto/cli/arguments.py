@@ -66,7 +66,7 @@ MOST = 1_000_000_000
 """A limit over this is no limit."""
 FORMATS = ("text", "json", "stream-json")
 MODES = ("ask", "edits", "auto", "plan")
-SUBCOMMANDS = ("sessions", "models", "import", "eval", "prompt", "doctor")
+SUBCOMMANDS = ("sessions", "models", "import", "eval", "prompt", "doctor", "mcp")
 RESERVED = ("acp", "config", "stats", "sandbox")
 """Words that will be subcommands; they are not taken for a prompt."""
 
@@ -142,8 +142,8 @@ def build_parser() -> argparse.ArgumentParser:
         prog="tenuto",
         description="A coding agent for your terminal. Without a prompt it opens the full screen.",
         epilog="Session management: tenuto sessions. Models: tenuto models. Also: tenuto doctor, tenuto import, "
-        "tenuto eval, tenuto prompt. API keys: ANTHROPIC_API_KEY, OPENAI_API_KEY; without one the built-in offline "
-        "model answers.",
+        "tenuto eval, tenuto prompt, tenuto mcp. API keys: ANTHROPIC_API_KEY, OPENAI_API_KEY; without one the built-in "
+        "offline model answers.",
     )
     parser.add_argument("prompt", nargs="*", metavar="PROMPT", help="what to do; “-” reads it from standard input")
     parser.add_argument(

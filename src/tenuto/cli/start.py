@@ -231,6 +231,10 @@ def _subcommand(words: tuple[str, ...]) -> Callable[[], int]:
         from tenuto.cli.models import run_models
 
         return lambda: run_models(tuple(rest), home, os.environ)
+    if name == "mcp":
+        from tenuto.cli.mcp import run_mcp
+
+        return lambda: run_mcp(tuple(rest), home, os.environ)
     if name == "prompt":
         from tenuto.cli.prompting import run_prompt
 

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, cast
 import msgspec
 from msgspec import Meta
 
+from tenuto.config.mcp.servers import McpServer
 from tenuto.config.project import RefusedFileError, project_root, read_text
 from tenuto.private_files import replace_file
 from tenuto.protocol.entry import Mode
@@ -144,6 +145,17 @@ class ExtensionSettings(Section, frozen=True, kw_only=True):
     hook_timeout: Wait = 120.0
 
 
+class McpSettings(Section, frozen=True, kw_only=True):
+    """MCP servers, by name. `wait` is how many seconds after the session's opening the first prompt waits for servers
+    that are still starting; more than `defer_over` tools of all servers together stand behind a search.
+    """
+
+    enabled: bool = True
+    wait: Seconds = 5.0
+    defer_over: Annotated[int, Meta(ge=0, le=1_000)] = 20
+    servers: dict[str, McpServer] = {}
+
+
 class SessionSettings(Section, frozen=True, kw_only=True):
     """Sessions on disk. `durability`: when entries are forced to the disk itself, against power cuts.
 
@@ -215,6 +227,7 @@ class Settings(Section, frozen=True, kw_only=True):
     tools: ToolSettings = ToolSettings()
     session: SessionSettings = SessionSettings()
     extensions: ExtensionSettings = ExtensionSettings()
+    mcp: McpSettings = McpSettings()
     instructions: InstructionSettings = InstructionSettings()
     ui: UiSettings = UiSettings()
     request: RequestSettings = RequestSettings()

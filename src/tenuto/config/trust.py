@@ -166,7 +166,7 @@ PROJECT_KEYS = frozenset(
 )
 """What a project may set. `mode` only to a stricter one than the user's."""
 STRICTEST_FIRST = ("plan", "ask", "edits", "auto")
-MAX_DEPTH = 4
+MAX_DEPTH = 5
 TRUST_NAMED = 8
 """So many keys of a file are named."""
 

@@ -6,6 +6,10 @@
 | edits | yes | yes | ask (but simple read-only ones) | ask | ask |
 | auto | yes | yes | yes | yes | reads yes, writes ask |
 | plan | yes | refuse | refuse (but simple read-only ones) | ask | reads ask |
+
+A tool of an MCP server asks in `ask` and `edits`, runs in `auto`, and is refused in `plan`, unless the user has allowed
+it, or all of its server. That a server says of a tool that it only reads is the word of a stranger: it is shown with
+the question, and decides nothing.
 """
 
 from __future__ import annotations
@@ -28,14 +32,23 @@ _PLAN_TEXT = (
     "--mode), and the work may begin."
 )
 
+_PLAN_MCP_TEXT = (
+    "Plan mode is on, and nobody knows what {tool} of an MCP server changes, so the call was refused. Do without it; "
+    "the user can allow it with /mcp allow, or choose another mode."
+)
+MCP_PREFIX = "mcp__"
+
 
 def judge(mode: Mode, subject: ApprovalSubject, approvals: Iterable[ApprovalEntry], workspace: Path) -> Verdict:
     """Return the verdict. `workspace` is a real path; `approvals` are the user's "always" answers."""
     if subject.kind == "none":
         return Allow()
+    approvals = tuple(approvals)
     root = str(workspace)
     if mode == "plan" and subject.kind in {"edit", "execute"} and not reads_only(subject, root):
         return Refuse(reason=_PLAN_TEXT.format(tool=subject.tool))
+    if mode == "plan" and subject.kind == "mcp" and not any(_covers(entry, subject) for entry in approvals):
+        return Refuse(reason=_PLAN_MCP_TEXT.format(tool=subject.tool))
     reason = _reason_to_ask(mode, subject, root)
     if not reason or any(_covers(entry, subject) for entry in approvals):
         return Allow()
@@ -59,6 +72,8 @@ def read_rule(text: str, cwd: Path) -> ApprovalEntry:
     from tenuto.text.matching import did_you_mean
 
     tool, bracket, rest = text.strip().partition("(")
+    if tool.startswith(MCP_PREFIX):
+        return ApprovalEntry(tool=tool.removesuffix("__*"), pattern=rest.removesuffix(")").strip() or "*", scope="run")
     if tool not in RULED_TOOLS or (bracket and not rest.endswith(")")):
         hint = did_you_mean(tool, RULED_TOOLS)
         raise RuleError(f"“{text}”: write it as tool or tool(pattern); the tools are {', '.join(RULED_TOOLS)}{hint}")
@@ -99,6 +114,12 @@ def refusal_text(verdict: Ask, subject: ApprovalSubject) -> str:
 
 def _covers(entry: ApprovalEntry, subject: ApprovalSubject) -> bool:
     """Whether a lasting answer allows a call."""
+    if subject.kind == "mcp":
+        return entry.tool == subject.tool or (
+            entry.tool.startswith(MCP_PREFIX)
+            and "__" not in entry.tool.removeprefix(MCP_PREFIX)  # a whole server
+            and subject.tool.startswith(f"{entry.tool}__")
+        )
     kindred = any({entry.tool, subject.tool} <= group for group in _KINDRED)
     if entry.tool != subject.tool and not kindred:
         return False
@@ -120,6 +141,8 @@ def _reason_to_ask(mode: Mode, subject: ApprovalSubject, root: str) -> str:
         return _reason_for_command(mode, subject, root)
     if subject.concerns:
         return "; ".join(subject.concerns)
+    if subject.kind == "mcp":
+        return "" if mode == "auto" else f"calls a tool of an MCP server (mode: {mode})"
     if subject.kind == "network":
         return "" if mode == "auto" else f"sends a request to {subject.pattern}"
     outside = [path for path in subject.paths if not is_inside(path, root)]

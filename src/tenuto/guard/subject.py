@@ -11,17 +11,18 @@ import msgspec
 from tenuto.protocol.entry import Mode
 from tenuto.protocol.message import DiffView
 
-SubjectKind = Literal["read", "edit", "execute", "network", "none"]
+SubjectKind = Literal["read", "edit", "execute", "network", "mcp", "none"]
 
 
 class ApprovalSubject(msgspec.Struct, frozen=True, kw_only=True):
     """What one call would do, said before it does it.
 
     `summary` is one line, `detail` the exact text that decides (a whole command, a URL). `paths` are real paths,
-    links resolved. `pattern` is what "always for this session" would allow: an exact command, a URL's origin, a path,
-    or everything below one (`/x/**`). `concerns` are reasons to ask that the tool found; a lasting answer covers them
-    only when it names exactly this call. `fingerprint` names the outcome exactly (the hash of a file's new content):
-    what runs later must lead to the same.
+    links resolved. `pattern` is what "always for this session" would allow: an exact command, a URL's origin, a
+    path, or everything below one (`/x/**`). `concerns` are reasons to ask that the tool found; a lasting answer
+    covers them only when it names exactly this call. Of a call of an MCP server, `tool` and `pattern` are its
+    public name. `fingerprint` names the outcome exactly (the hash of a file's new content): what runs later must
+    lead to the same.
     """
 
     kind: SubjectKind

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 SUBCOMMANDS = frozenset(
-    {"sessions", "models", "acp", "import", "doctor", "config", "stats", "eval", "prompt", "sandbox"}
+    {"sessions", "models", "acp", "import", "doctor", "config", "stats", "eval", "prompt", "sandbox", "mcp"}
 )
 PROJECT_FILE = ".tenuto/settings.toml"
 SETTINGS_BYTES = 65_536
