@@ -242,6 +242,7 @@ def _login(parsed: argparse.Namespace, cwd: Path, machine: Machine) -> int:
     if not named.server.url:
         return complain(f"{named.name} is a program; only an address has a login")
     from tenuto.tool.mcp.login import log_in
+    from tenuto.tool.mcp.remote import innermost
 
     def open_page(address: str) -> None:
         import webbrowser
@@ -253,15 +254,10 @@ def _login(parsed: argparse.Namespace, cwd: Path, machine: Machine) -> int:
         server = expand(named.server, machine.environ)
         asyncio.run(log_in(machine.home, named.name, server.url, open_page))
     except Exception as error:  # noqa: BLE001 - whatever a stranger's login runs into ends here, as a line
-        return complain(f"the login at {named.name} failed: {_innermost(error)}", FAILED)
+        cause = innermost(error)
+        return complain(f"the login at {named.name} failed: {str(cause) or type(cause).__name__}", FAILED)
     say(f"Logged in at {named.name}.")
     return OK
-
-
-def _innermost(error: BaseException) -> str:
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return str(error) or type(error).__name__
 
 
 ACTS: dict[str, Callable[[argparse.Namespace, Path, Machine], int]] = {

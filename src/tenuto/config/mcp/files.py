@@ -97,8 +97,8 @@ def read_json(file: Path, inside: tuple[Path, ...] = ()) -> dict[str, Any]:
 
 def servers_in(values: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the object of servers in a file's object."""
-    found = next((values[key] for key in KEYS if isinstance(values.get(key), dict)), {})
-    return cast("Mapping[str, Any]", found)
+    key = next((key for key in KEYS if isinstance(values.get(key), dict)), "")
+    return cast("Mapping[str, Any]", values[key]) if key else {}
 
 
 def _of_file(file: Path, inside: tuple[Path, ...], problems: list[str]) -> list[NamedServer]:

@@ -42,7 +42,8 @@ async def ask_elicitation(approvals: OpenApprovals, interactive: bool, asked: El
 
 def default_content(fields: Mapping[str, Any], needed: tuple[str, ...]) -> dict[str, Any] | None:
     """Return the defaults of all fields that have one, `None` where a needed one has none."""
-    made = {name: one["default"] for name, one in fields.items() if isinstance(one, dict) and "default" in one}
+    known = {name: cast("dict[str, Any]", one) for name, one in fields.items() if isinstance(one, dict)}
+    made: dict[str, Any] = {name: one["default"] for name, one in known.items() if "default" in one}
     return made if all(name in made for name in needed) else None
 
 

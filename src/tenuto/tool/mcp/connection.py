@@ -15,6 +15,7 @@ from mcp import Client, MCPError, types
 from mcp.client._transport import TransportStreams
 from mcp.client.session import ClientRequestContext
 from mcp.client.streamable_http import streamable_http_client
+from pydantic import FileUrl
 
 from tenuto.config.mcp.servers import McpServer, NamedServer, ServerError, expand
 from tenuto.text.bounding import shorten
@@ -27,6 +28,7 @@ from tenuto.tool.mcp.remote import (
     RemoteResult,
     Reply,
     Surroundings,
+    innermost,
 )
 from tenuto.tool.mcp.results import listing_of, prompt_result, resource_result, tool_result
 from tenuto.tool.mcp.stdio import MAX_MESSAGE, Program, run_program
@@ -38,6 +40,7 @@ MOST_PAGES = 20
 CONNECT_SECONDS = 15.0
 LAST_LINE_CHARS = 200
 _LOG_END = 4_000
+_UNAUTHORIZED, _ERRORS = 401, 400
 
 Tell = Callable[["News"], None]
 Progress = Callable[[str], None]
@@ -73,6 +76,8 @@ class Connection:
         self._client: Client | None = None
         self._over = asyncio.Event()
         self._why = ""
+        self._status = 0
+        """Of the last answer over HTTP."""
 
     async def serve(self) -> None:
         """Connect, tell what there is, and stay until `close`, or until the server ends. Raises nothing."""
@@ -104,12 +109,12 @@ class Connection:
         async with self._talking() as client:
             self._tell(News(await self._list(client)))
 
-    async def call(self, tool: str, arguments: dict[str, Any], progress: Progress) -> RemoteResult:
+    async def call(self, tool: str, arguments: dict[str, Any], tell: Progress) -> RemoteResult:
         """Call a tool. Raises `CallFailed` and `ConnectionLost`; a cancellation goes to the server."""
 
-        async def show(done: float, total: float | None, message: str | None) -> None:
-            share = f"{done:g}/{total:g}" if total else f"{done:g}"
-            progress(f"{share} {message or ''}".rstrip() + "\n")
+        async def show(progress: float, total: float | None, message: str | None) -> None:
+            share = f"{progress:g}/{total:g}" if total else f"{progress:g}"
+            tell(f"{share} {message or ''}".rstrip() + "\n")
 
         async with self._talking() as client:
             seconds = self._named.server.call_timeout
@@ -168,11 +173,17 @@ class Connection:
                 headers=server.headers,
                 timeout=httpx2.Timeout(CONNECT_SECONDS, read=server.call_timeout),
                 auth=stored_login(self._around.home, self._named.name, server.url),
-                event_hooks={"response": [_bound_response]},
+                event_hooks={"response": [self._look_at]},
             ) as client,
             streamable_http_client(server.url, http_client=client, max_sse_event_size=MAX_MESSAGE) as streams,
         ):
             yield streams
+
+    async def _look_at(self, response: httpx2.Response) -> None:
+        """Remember how it was answered; a body that is no stream of events gets an end (one event has one already)."""
+        self._status = response.status_code
+        if not response.headers.get("content-type", "").startswith("text/event-stream"):
+            response.stream = _Bounded(response.stream)
 
     def _end(self, why: str) -> None:
         self._why = self._why or why
@@ -197,7 +208,8 @@ class Connection:
         with contextlib.suppress(ConnectionLost, CallFailed):
             await self.refresh()
 
-    async def _elicit(self, _context: ClientRequestContext, params: types.ElicitRequestParams) -> types.ElicitResult:
+    async def _elicit(self, context: ClientRequestContext, params: types.ElicitRequestParams) -> types.ElicitResult:
+        del context
         schema: dict[str, Any] = getattr(params, "requested_schema", {})
         reply = await self._ask(
             Elicitation(
@@ -211,16 +223,20 @@ class Connection:
         content = reply.content if reply.action == "accept" and not getattr(params, "url", "") else None
         return types.ElicitResult(action=reply.action, content=content)
 
-    async def _roots(self, _context: ClientRequestContext) -> types.ListRootsResult:
-        return types.ListRootsResult(roots=[types.Root(uri=self._around.cwd.as_uri(), name=self._around.cwd.name)])
+    async def _roots(self, context: ClientRequestContext) -> types.ListRootsResult:
+        del context
+        return types.ListRootsResult(
+            roots=[types.Root(uri=FileUrl(self._around.cwd.as_uri()), name=self._around.cwd.name)]
+        )
 
     def _describe(self, error: BaseException) -> str:
-        while isinstance(error, BaseExceptionGroup):
-            error = error.exceptions[0]
+        error = innermost(error)
         if isinstance(error, FileNotFoundError) and self._named.server.command:
             return f"there is no program {self._named.server.command}"
-        if isinstance(error, httpx2.HTTPStatusError) and error.response.status_code == httpx2.codes.UNAUTHORIZED:
+        if self._status == _UNAUTHORIZED:
             return f"it wants a login: tenuto mcp login {self._named.name}"
+        if self._status >= _ERRORS and isinstance(error, MCPError):
+            return f"its address answers with HTTP {self._status}"
         return shorten(" ".join(f"{error}".split()) or type(error).__name__, LAST_LINE_CHARS)
 
     def _with_last_line(self, why: str) -> str:
@@ -246,12 +262,6 @@ async def _pages(ask: Callable[..., Awaitable[Any]], field: str) -> list[Any]:
         if not cursor:
             break
     return found
-
-
-async def _bound_response(response: httpx2.Response) -> None:
-    """Give a body that is no stream of events an end; one event has its bound in the SDK."""
-    if not response.headers.get("content-type", "").startswith("text/event-stream"):
-        response.stream = _Bounded(response.stream)
 
 
 class _Bounded(httpx2.AsyncByteStream):

@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -30,6 +32,7 @@ from tenuto.tool.mcp.remote import (
     Reply,
     Surroundings,
 )
+from tenuto.tool.mcp.tools import CallTool, McpTool, SearchTool, deferring_schemas
 
 if TYPE_CHECKING:
     from tenuto.tool.mcp.connection import Connection, News
@@ -153,27 +156,32 @@ class McpHub:
     @property
     def offered(self) -> tuple[ToolSchema, ...]:
         """What a new `system` entry would tell the model of; the same object as long as nothing has changed."""
-        from tenuto.tool.mcp.tools import deferring_schemas
-
         key = tuple(self.servers[name].listing for name in sorted(self.servers) if self.servers[name].state == "ready")
         known, made = self._offer
         if len(key) != len(known) or any(one is not other for one, other in zip(key, known, strict=True)):
             tools = self.tools()
-            made = deferring_schemas(tools) if self.is_deferred else tuple(tool.schema for _, tool in tools)
+            counts = Counter(server.name for server, _ in tools)
+            made = deferring_schemas(counts) if self.is_deferred else tuple(tool.schema for _, tool in tools)
             self._offer = (key, made)
         return self._offer[1]
 
-    def find(self, name: str) -> Any:
+    def find(self, name: str) -> McpTool | SearchTool | CallTool | None:
         """Return the tool of that name as it can be called, `None` for a name of no server."""
-        from tenuto.tool.mcp.tools import CALL, SEARCH, CallTool, McpTool, SearchTool
+        match name:
+            case "mcp_search":
+                return SearchTool(lambda: [tool for _, tool in self.tools()])
+            case "mcp_call":
+                return CallTool(self.find_tool)
+            case _:
+                return self.find_tool(name)
 
-        if name == SEARCH:
-            return SearchTool(self)
-        if name == CALL:
-            return CallTool(self)
+    def find_tool(self, name: str) -> McpTool | None:
+        """Return the tool of a server by its public name, also where the server is not there (yet, or any more)."""
         word = server_of(name)
-        server = next((one for one in self.servers.values() if server_word(one.name) == word), None) if word else None
-        return McpTool(self, server, name) if server is not None else None
+        server = next((one for one in self.servers.values() if word and server_word(one.name) == word), None)
+        if server is None:
+            return None
+        return McpTool(name, server.name, partial(server.tool, name), partial(self.call, server, name))
 
     # --- waiting, calling ---
 
@@ -198,17 +206,29 @@ class McpHub:
         def show(text: str) -> None:
             self._loop.call_soon_threadsafe(progress, text)
 
-        return await self._thread.run(connection.call(tool.name, arguments, show))
+        return await self._talk(server, connection.call(tool.name, arguments, show))
 
     async def prompt(self, server: Server, name: str, arguments: dict[str, str]) -> RemoteResult:
         """Return a prompt of a server. Raises `ConnectionLost` and `CallFailed`."""
         connection = await self._ready(server)
-        return await self._thread.run(connection.prompt(name, arguments))
+        return await self._talk(server, connection.prompt(name, arguments))
 
     async def read(self, server: Server, uri: str) -> RemoteResult:
         """Return a resource of a server. Raises `ConnectionLost` and `CallFailed`."""
         connection = await self._ready(server)
-        return await self._thread.run(connection.read(uri))
+        return await self._talk(server, connection.read(uri))
+
+    async def _talk(self, server: Server, made: Coroutine[Any, Any, RemoteResult]) -> RemoteResult:
+        """Run it on the thread; when its server has ended, that is known here before it is raised."""
+        try:
+            return await self._thread.run(made)
+        except ConnectionLost:
+            await self._wait_for_end(server)
+            raise
+
+    async def _wait_for_end(self, server: Server) -> None:
+        if server.serving is not None:
+            await asyncio.wait((asyncio.wrap_future(server.serving),), timeout=CLOSE_SECONDS)
 
     async def refresh(self) -> None:
         """Ask every server that is there for what it has now."""
@@ -221,8 +241,7 @@ class McpHub:
     async def reconnect(self, server: Server) -> None:
         """Let go of a server and connect again; returns when it has answered or failed."""
         self._let_go(server)
-        if server.serving is not None:
-            await asyncio.wait((asyncio.wrap_future(server.serving),), timeout=CLOSE_SECONDS)
+        await self._wait_for_end(server)
         server.restarts = 0
         self._connect(server)
         await server.settled.wait()
@@ -277,7 +296,14 @@ class McpHub:
             connection = Connection(server.named, self._around, server.log, tell, self._ask)
             await connection.serve()
 
+        def end(serving: Future[None]) -> None:
+            """Have an installation in which the SDK cannot be imported told like everything else."""
+            error = None if serving.cancelled() else serving.exception()
+            if error is not None:
+                self._loop.call_soon_threadsafe(self._note_lost, server, f"{type(error).__name__}: {error}")
+
         server.serving = self._thread.start(serve())
+        server.serving.add_done_callback(end)
 
     async def _ask(self, elicitation: Elicitation) -> Reply:
         """Called on the thread: ask the user on the session's loop."""
@@ -296,14 +322,21 @@ class McpHub:
             server.listing = news.listing
             if news.listing.left_out:
                 self._ears.notify(f"MCP server {server.name}: left out {', '.join(news.listing.left_out)}", "warning")
+            server.settled.set()
+            self._ears.changed(server)
         else:
-            was_ready = server.state == "ready"
-            server.connection, server.why = None, news.lost
-            server.state = "ended" if was_ready else "failed"
-            if news.lost:
-                verb = "has ended" if was_ready else "cannot be used"
-                text = f"MCP server {server.name} {verb}: {news.lost}. /mcp shows its log and starts it again."
-                self._ears.notify(text, "warning")
+            self._note_lost(server, news.lost)
+
+    def _note_lost(self, server: Server, why: str) -> None:
+        """Note that a server is gone, and say why, unless somebody let go of it."""
+        was_ready = server.state == "ready"
+        server.connection, server.why = None, why
+        server.state = "ended" if was_ready else "failed"
+        if why:
+            verb = "has ended" if was_ready else "cannot be used"
+            self._ears.notify(
+                f"MCP server {server.name} {verb}: {why}. /mcp shows its log and starts it again.", "warning"
+            )
         server.settled.set()
         self._ears.changed(server)
 

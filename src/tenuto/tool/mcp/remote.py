@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import msgspec
 
@@ -95,6 +95,13 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     environ: Mapping[str, str]
     logs: Path
     records: Path
+
+
+def innermost(error: BaseException) -> BaseException:
+    """Return the first error that a group of them, which streams raise, is about."""
+    while isinstance(error, BaseExceptionGroup):
+        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+    return error
 
 
 class ConnectionLost(Exception):  # noqa: N818 - it names what happened

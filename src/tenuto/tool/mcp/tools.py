@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, cast
 
 import msgspec
 
@@ -13,14 +13,10 @@ from tenuto.guard.terminal import sanitize_line
 from tenuto.protocol.model import ToolSchema
 from tenuto.text.bounding import shorten
 from tenuto.text.figures import plural
-from tenuto.tool.mcp.naming import PREFIX
-from tenuto.tool.mcp.remote import CallFailed, ConnectionLost, RemoteTool
+from tenuto.tool.mcp.remote import CallFailed, ConnectionLost, RemoteResult, RemoteTool
 from tenuto.tool.mcp.results import frame_result, output_of
 from tenuto.tool.output import ToolOutput
 from tenuto.tool.run.context import ArgumentError, ToolContext, ToolError
-
-if TYPE_CHECKING:
-    from tenuto.tool.mcp.hub import McpHub, Server
 
 SEARCH, CALL = "mcp_search", "mcp_call"
 MOST_FOUND = 8
@@ -28,15 +24,20 @@ _SUMMARY_CHARS = 120
 _NAMED_CHARS = 600
 
 
+Call = Callable[[dict[str, Any], Callable[[str], None]], Awaitable[RemoteResult]]
+"""Calls a tool with its arguments; the function is given its progress. Raises `CallFailed` and `ConnectionLost`."""
+
+
 class McpTool:
-    """One tool of one server."""
+    """One tool of one server. `look` returns what the server says of it now, `None` where it has it no more."""
 
     parallel = False
 
-    def __init__(self, hub: McpHub, server: Server, name: str) -> None:
+    def __init__(self, name: str, server: str, look: Callable[[], RemoteTool | None], call: Call) -> None:
         self.name = name
-        self._hub = hub
         self._server = server
+        self._look = look
+        self._call = call
 
     def parse(self, values: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments as they are: the server checks them."""
@@ -45,7 +46,7 @@ class McpTool:
     def subject(self, arguments: dict[str, Any], context: ToolContext) -> ApprovalSubject:
         """Return what is asked of whom. What the server says of its tool is shown, and decides nothing."""
         del context
-        tool = self._server.tool(self.name)
+        tool = self._look()
         own = tool.name if tool is not None else self.name
         given = json.dumps(arguments, ensure_ascii=False)
         whole = json.dumps(arguments, ensure_ascii=False, indent=2)
@@ -53,20 +54,20 @@ class McpTool:
         return ApprovalSubject(
             kind="mcp",
             tool=self.name,
-            summary=sanitize_line(f"{self._server.name}: {own} {shorten(given, _SUMMARY_CHARS)}"),
-            detail=f"{own} of the MCP server {self._server.name}\n{whole}{hint}",
+            summary=sanitize_line(f"{self._server}: {own} {shorten(given, _SUMMARY_CHARS)}"),
+            detail=f"{own} of the MCP server {self._server}\n{whole}{hint}",
             pattern=self.name,
         )
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
         """Call the server. Raises `ToolError`."""
         try:
-            result = await self._hub.call(self._server, self.name, arguments, context.emit)
+            result = await self._call(arguments, context.emit)
         except CallFailed as error:
             raise ToolError(frame_result(str(error))) from None
         except (ConnectionLost, TimeoutError) as error:
             why = str(error) or "it does not answer"
-            raise ToolError(f"The MCP server {self._server.name} cannot be asked: {why}") from None
+            raise ToolError(f"The MCP server {self._server} cannot be asked: {why}") from None
         return output_of(result, context)
 
 
@@ -76,8 +77,8 @@ class SearchTool:
     name = SEARCH
     parallel = True
 
-    def __init__(self, hub: McpHub) -> None:
-        self._hub = hub
+    def __init__(self, tools: Callable[[], list[RemoteTool]]) -> None:
+        self._tools = tools
 
     def parse(self, values: dict[str, Any]) -> str:
         """Return the words. Raises `ArgumentError`."""
@@ -94,7 +95,7 @@ class SearchTool:
     async def run(self, arguments: str, context: ToolContext) -> ToolOutput:
         """Return the best matches with everything that a call needs, and the names of some others."""
         del context
-        tools = [tool for _, tool in self._hub.tools()]
+        tools = self._tools()
         found = search_tools(tools, arguments)
         if not found:
             names = shorten(", ".join(tool.schema.name for tool in tools), _NAMED_CHARS)
@@ -114,8 +115,8 @@ class CallTool:
     name = CALL
     parallel = False
 
-    def __init__(self, hub: McpHub) -> None:
-        self._hub = hub
+    def __init__(self, find: Callable[[str], McpTool | None]) -> None:
+        self._find = find
 
     def parse(self, values: dict[str, Any]) -> tuple[McpTool, dict[str, Any]]:
         """Return the tool that is meant and its arguments. Raises `ArgumentError`."""
@@ -125,12 +126,12 @@ class CallTool:
                 arguments = json.loads(arguments or "{}")
             except ValueError:
                 raise ArgumentError("arguments: they are not valid JSON") from None
-        tool = self._hub.find(name) if isinstance(name, str) and name.startswith(PREFIX) else None
+        tool = self._find(name) if isinstance(name, str) else None
         if tool is None:
             raise ArgumentError(f"name: there is no tool {name!r}; {SEARCH} finds the names")
         if not isinstance(arguments, dict):
             raise ArgumentError("arguments: an object is needed")
-        return tool, arguments
+        return tool, cast("dict[str, Any]", arguments)
 
     def subject(self, arguments: tuple[McpTool, dict[str, Any]], context: ToolContext) -> ApprovalSubject:
         """Return the subject of the tool that is meant."""
@@ -157,11 +158,8 @@ def search_tools(tools: Sequence[RemoteTool], query: str) -> list[RemoteTool]:
     return [tool for _, _, tool in sorted(scored, key=lambda one: one[:2])]
 
 
-def deferring_schemas(tools: Sequence[tuple[Server, RemoteTool]]) -> tuple[ToolSchema, ...]:
-    """Return the two tools that stand for many, which say what servers there are."""
-    counts: dict[str, int] = {}
-    for server, _ in tools:
-        counts[server.name] = counts.get(server.name, 0) + 1
+def deferring_schemas(counts: Mapping[str, int]) -> tuple[ToolSchema, ...]:
+    """Return the two tools that stand for many, which say how many each server has."""
     named = shorten(", ".join(f"{name} ({plural(number, 'tool')})" for name, number in counts.items()), _NAMED_CHARS)
     return (
         _schema(
