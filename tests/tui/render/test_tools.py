@@ -112,3 +112,10 @@ def test_a_plan_is_as_high_as_its_rows_is_found_and_copied():
     assert estimate_height(item, 100, FOLDED) == len(render_item(item, 100, FOLDED)) == 27
     assert "step29" in searched_text(item)
     assert "- step29 of the plan" in item_text(item)
+
+
+def test_what_a_server_answered_is_shown_without_the_tags_for_the_model():
+    answered = samples.result("mcp__time__now", "<mcp-result>\nit is noon\n</mcp-result>")
+    item = samples.tool("mcp__time__now", '{"zone":"UTC"}', result=answered)
+    shown = "\n".join(line.text for line in render_item(item, 80, EXPANDED))
+    assert "it is noon" in shown and "mcp-result" not in shown and "mcp__time__now" in shown

@@ -311,7 +311,14 @@ TOOL_RENDERERS: dict[str, ToolRenderer] = {
 
 
 def _unknown(name: str) -> ToolRenderer:
-    return ToolRenderer(title=sanitize_line(name) or "tool", subject=_pairs, lines=False, body=_output)
+    body = _framed if name.startswith("mcp") else _output
+    return ToolRenderer(title=sanitize_line(name) or "tool", subject=_pairs, lines=False, body=body)
+
+
+def _framed(item: ToolItem, _unfolded: bool = True) -> Sequence[Part]:
+    """Return what a server answered, without the tags that tell the model that it is data."""
+    text = _result_text(item).removeprefix("<mcp-result>\n").removesuffix("\n</mcp-result>")
+    return [Output(text, is_cut=item.result is not None and item.result.truncated)]
 
 
 def _pairs(arguments: Arguments) -> str:
