@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tenuto.guard.commands import fits, is_read_only, outside_writes
-from tenuto.guard.subject import Allow, ApprovalSubject, Ask, Refuse, Verdict, is_inside, resolve_path
+from tenuto.guard.subject import MCP_PREFIX, Allow, ApprovalSubject, Ask, Refuse, Verdict, is_inside, resolve_path
 from tenuto.protocol.entry import ApprovalEntry, Mode
 
 __all__ = ["Allow", "ApprovalSubject", "Ask", "Refuse", "Verdict", "judge", "refusal_text"]
@@ -36,7 +36,6 @@ _PLAN_MCP_TEXT = (
     "Plan mode is on, and nobody knows what {tool} of an MCP server changes, so the call was refused. Do without it; "
     "the user can allow it with /mcp allow, or choose another mode."
 )
-MCP_PREFIX = "mcp__"
 
 
 def judge(mode: Mode, subject: ApprovalSubject, approvals: Iterable[ApprovalEntry], workspace: Path) -> Verdict:

@@ -14,6 +14,12 @@ from tenuto.protocol.message import DiffView
 SubjectKind = Literal["read", "edit", "execute", "network", "mcp", "none"]
 
 
+MCP_PREFIX = "mcp__"
+"""What the public names of the tools of MCP servers begin with; a second joint ends the server's part."""
+MCP_RESULT_TAG = "mcp-result"
+"""The tag of what such a tool answered: it tells the model that a stranger wrote it."""
+
+
 class ApprovalSubject(msgspec.Struct, frozen=True, kw_only=True):
     """What one call would do, said before it does it.
 

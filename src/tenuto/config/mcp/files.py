@@ -79,9 +79,11 @@ def of_settings(settings: Settings, home: Path, problems: list[str]) -> list[Nam
     return _named(settings.mcp.servers, str(home / "settings.toml"), problems)
 
 
-def has_own_servers(home: Path, settings: Settings) -> bool:
-    """Say, at the price of a look at one file's name, whether the user may have configured a server."""
-    return bool(settings.mcp.servers) or (home / OWN_FILE).exists()
+def may_have_servers(home: Path, cwd: Path, settings: Settings) -> bool:
+    """Say, at the price of a look at three names, whether there may be servers."""
+    root = project_root(cwd)
+    files = (home / OWN_FILE, *(root / name for name in PROJECT_FILES))
+    return settings.mcp.enabled and (bool(settings.mcp.servers) or any(map(os.path.lexists, files)))
 
 
 def read_json(file: Path, inside: tuple[Path, ...] = ()) -> dict[str, Any]:

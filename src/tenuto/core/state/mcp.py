@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from tenuto.config.project import project_root
+from tenuto.config.mcp.files import Configured, may_have_servers, read_configured
 from tenuto.config.settings import Settings
 from tenuto.guard.terminal import sanitize_line
 from tenuto.protocol.entry import Level
@@ -22,13 +21,10 @@ from tenuto.session.store import PROCESSES, SERVERS
 from tenuto.text.figures import plural
 
 if TYPE_CHECKING:
-    from tenuto.config.mcp.files import Configured
     from tenuto.tool.mcp.hub import McpHub, Server
     from tenuto.tool.mcp.remote import Elicitation, Reply
     from tenuto.tool.run.registry import ToolRegistry
 
-OWN_FILE = "mcp.json"
-PROJECT_FILES = (".mcp.json", ".tenuto/mcp.json")
 MAX_NAMED = 5
 Notify = Callable[[str, Level], None]
 
@@ -69,14 +65,10 @@ class SessionServers:
         """
         self._registry.attach(None)
         self._settings, self._notify, self._tell_late = settings.mcp, notify, tell_late
-        root = project_root(place.cwd)
-        files = (place.home / OWN_FILE, *(root / name for name in PROJECT_FILES))
-        if settings.mcp.enabled and (settings.mcp.servers or any(map(os.path.lexists, files))):
+        if may_have_servers(place.home, place.cwd, settings):
             self._starting = asyncio.create_task(self._start(settings, place, ask), name="mcp servers")
 
     async def _start(self, settings: Settings, place: Place, ask: Callable[[Elicitation], Awaitable[Reply]]) -> None:
-        from tenuto.config.mcp.files import read_configured
-
         configured = await asyncio.to_thread(read_configured, place.home, place.cwd, settings)
         for problem in configured.problems:
             self._notify(sanitize_line(problem), "warning")

@@ -76,6 +76,7 @@ class Connection:
         self._client: Client | None = None
         self._over = asyncio.Event()
         self._why = ""
+        self._looking: asyncio.Task[None] | None = None
         self._status = 0
         """Of the last answer over HTTP."""
 

@@ -32,7 +32,7 @@ from tenuto.tool.mcp.remote import (
     Reply,
     Surroundings,
 )
-from tenuto.tool.mcp.tools import CallTool, McpTool, SearchTool, deferring_schemas
+from tenuto.tool.mcp.tools import CALL, SEARCH, CallTool, McpTool, SearchTool, deferring_schemas
 
 if TYPE_CHECKING:
     from tenuto.tool.mcp.connection import Connection, News
@@ -167,13 +167,9 @@ class McpHub:
 
     def find(self, name: str) -> McpTool | SearchTool | CallTool | None:
         """Return the tool of that name as it can be called, `None` for a name of no server."""
-        match name:
-            case "mcp_search":
-                return SearchTool(lambda: [tool for _, tool in self.tools()])
-            case "mcp_call":
-                return CallTool(self.find_tool)
-            case _:
-                return self.find_tool(name)
+        if name == SEARCH:
+            return SearchTool(lambda: [tool for _, tool in self.tools()])
+        return CallTool(self.find_tool) if name == CALL else self.find_tool(name)
 
     def find_tool(self, name: str) -> McpTool | None:
         """Return the tool of a server by its public name, also where the server is not there (yet, or any more)."""

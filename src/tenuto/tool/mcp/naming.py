@@ -9,7 +9,8 @@ import hashlib
 import re
 from collections.abc import Iterable
 
-PREFIX = "mcp__"
+from tenuto.guard.subject import MCP_PREFIX
+
 JOINT = "__"
 MOST_CHARS = 64
 _SERVER_CHARS = 24
@@ -25,7 +26,7 @@ def server_word(name: str) -> str:
 
 def tool_names(server: str, tools: Iterable[str]) -> dict[str, str]:
     """Return the public name of each tool of a server, and which of its tools that is. A name twice is one tool."""
-    head = f"{PREFIX}{server_word(server)}{JOINT}"
+    head = f"{MCP_PREFIX}{server_word(server)}{JOINT}"
     most = MOST_CHARS - len(head)
     named: dict[str, str] = {}
     for tool in dict.fromkeys(tools):
@@ -37,14 +38,14 @@ def tool_names(server: str, tools: Iterable[str]) -> dict[str, str]:
 
 def server_prefix(server: str) -> str:
     """Return what the public names of a server's tools begin with; as a rule's tool it means all of them."""
-    return f"{PREFIX}{server_word(server)}"
+    return f"{MCP_PREFIX}{server_word(server)}"
 
 
 def server_of(public: str) -> str:
     """Return the server's part of a public name, empty for a name of another kind."""
-    if not public.startswith(PREFIX):
+    if not public.startswith(MCP_PREFIX):
         return ""
-    return public.removeprefix(PREFIX).partition(JOINT)[0]
+    return public.removeprefix(MCP_PREFIX).partition(JOINT)[0]
 
 
 def _marked(word: str, whole: str, most: int) -> str:

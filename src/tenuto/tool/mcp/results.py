@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from tenuto.guard.subject import MCP_RESULT_TAG
 from tenuto.protocol.model import ToolSchema
 from tenuto.protocol.part import ContentPart, TextPart
 from tenuto.text.bounding import shorten
@@ -32,7 +33,6 @@ from tenuto.tool.run.context import ToolContext
 if TYPE_CHECKING:
     from mcp import types
 
-RESULT_TAG = "mcp-result"
 MOST_TOOLS = 1_000
 DESCRIPTION_CHARS = 2_000
 SCHEMA_BYTES = 20_000
@@ -180,4 +180,4 @@ def parts_of(result: RemoteResult, context: ToolContext) -> tuple[list[ContentPa
 
 def frame_result(text: str) -> str:
     """Return a stranger's text between tags that it cannot end itself, and without notes of the harness."""
-    return tagged(RESULT_TAG, re.sub(r"<(?=\s*/?\s*harness-note)", r"<\\", text, flags=re.IGNORECASE))
+    return tagged(MCP_RESULT_TAG, re.sub(r"<(?=\s*/?\s*harness-note)", r"<\\", text, flags=re.IGNORECASE))

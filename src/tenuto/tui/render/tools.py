@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
+from tenuto.guard.subject import MCP_RESULT_TAG
 from tenuto.guard.terminal import sanitize_for_terminal, sanitize_line
 from tenuto.protocol.entry import TodoItem
 from tenuto.protocol.message import DenialView, DiffView, PlanView, ResultView, ShellView, TodoView
@@ -317,7 +318,7 @@ def _unknown(name: str) -> ToolRenderer:
 
 def _framed(item: ToolItem, _unfolded: bool = True) -> Sequence[Part]:
     """Return what a server answered, without the tags that tell the model that it is data."""
-    text = _result_text(item).removeprefix("<mcp-result>\n").removesuffix("\n</mcp-result>")
+    text = _result_text(item).removeprefix(f"<{MCP_RESULT_TAG}>\n").removesuffix(f"\n</{MCP_RESULT_TAG}>")
     return [Output(text, is_cut=item.result is not None and item.result.truncated)]
 
 
