@@ -67,7 +67,19 @@ MOST = 1_000_000_000
 """A limit over this is no limit."""
 FORMATS = ("text", "json", "stream-json")
 MODES = ("ask", "edits", "auto", "plan")
-SUBCOMMANDS = ("sessions", "models", "import", "eval", "prompt", "approvals", "doctor", "sandbox", "trust", "hooks")
+SUBCOMMANDS = (
+    "sessions",
+    "models",
+    "import",
+    "eval",
+    "prompt",
+    "approvals",
+    "doctor",
+    "sandbox",
+    "trust",
+    "hooks",
+    "mcp",
+)
 RESERVED = ("acp", "config", "stats")
 """Words that will be subcommands; they are not taken for a prompt."""
 
@@ -146,7 +158,7 @@ def build_parser() -> argparse.ArgumentParser:
         prog="tenuto",
         description="A coding agent for your terminal. Without a prompt it opens the full screen.",
         epilog="Session management: tenuto sessions. Models: tenuto models. Also: tenuto approvals, tenuto doctor, "
-        "tenuto import, tenuto eval, tenuto prompt, tenuto sandbox, tenuto trust, tenuto hooks. API keys: "
+        "tenuto import, tenuto eval, tenuto prompt, tenuto sandbox, tenuto trust, tenuto hooks, tenuto mcp. API keys: "
         "ANTHROPIC_API_KEY, OPENAI_API_KEY; without one the built-in offline model answers.",
     )
     parser.add_argument("prompt", nargs="*", metavar="PROMPT", help="what to do; “-” reads it from standard input")

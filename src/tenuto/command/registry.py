@@ -212,6 +212,14 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         "hooks", "the commands that are asked at events: where they stand, what they did last", topic="hook_commands"
     ),
+    Command(
+        "mcp",
+        "MCP servers: what they have, their logs; start one again, allow its tools, tell the model of new ones",
+        "[NAME | log NAME | reconnect NAME | allow NAME | reload]",
+        values=("reload",),
+        offers=True,
+        topic="mcp_commands",
+    ),
     Command("keys", "list or customise key bindings", "[edit]", values=("edit",), topic="screen_commands"),
     Command("reload", "read instruction files, tools, extensions, hooks and your keys again", topic="project_commands"),
     Command("exit", "leave; the session stays", aliases=("quit",), topic="session_commands"),
@@ -235,13 +243,25 @@ async def run_command(runtime: Runtime, line: str) -> list[CommandOutcome]:
     """Run `/name argument` and return what the front-end is to do. An unknown name is answered, never raised."""
     name, *rest = line.strip().removeprefix("/").split(maxsplit=1) or [""]
     command = find_command(name)
+    if command is None and is_prompt_name(name):
+        from tenuto.command.mcp_commands import run_prompt
+
+        return await _answer(run_prompt(runtime, name, rest[0] if rest else ""))
     if command is None:
         names = [known for entry in COMMANDS for known in (entry.name, *entry.aliases)]
         hint = did_you_mean(name, names, "/{}") or "; /help lists them"
         return [Say(f"There is no command /{name}{hint}", "warning")]
-    run = runner_of(command)
+    return await _answer(runner_of(command)(runtime, rest[0] if rest else ""))
+
+
+def is_prompt_name(name: str) -> bool:
+    """Say whether a command's name is one that a prompt of an MCP server has."""
+    return name.startswith("mcp__") or ":" in name
+
+
+async def _answer(running: Awaitable[list[CommandOutcome]]) -> list[CommandOutcome]:
+    """Return what a command asks for; what it could not do is said."""
     try:
-        outcomes = await run(runtime, rest[0] if rest else "")
+        return await running
     except EXPECTED_FAILURES as error:
         return [Say(str(error), "warning" if names_nothing(error) else "error")]
-    return outcomes

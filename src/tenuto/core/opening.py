@@ -19,8 +19,10 @@ from tenuto.core.bus import EventBus
 from tenuto.core.errors import UsageError
 from tenuto.core.state.approvals import OpenApprovals
 from tenuto.core.state.compaction_state import CompactionState
+from tenuto.core.state.elicitation import ask_elicitation
 from tenuto.core.state.extensions import Extensions
 from tenuto.core.state.live import READ_ONLY, LiveSession, ModelState, SettingsInUse, TaskState
+from tenuto.core.state.mcp import Place, SessionServers
 from tenuto.core.state.windows import ModelChange, change_model, split_model
 from tenuto.core.transcript import recent_events
 from tenuto.core.trusting import Trusting
@@ -130,6 +132,12 @@ async def _ask_compaction(live: LiveSession, focus: str) -> str:
     from tenuto.core.compacting.asked import ask_compaction  # needed by few sessions, and 20 ms to import
 
     return await ask_compaction(live, focus)
+
+
+def _tell_late(live: LiveSession, names: tuple[str, ...]) -> bool:
+    """Say whether the model was told of other tools than these: then they join later."""
+    stored = live.session.reading.system
+    return stored is not None and tuple(schema.name for schema in stored.registered) != names
 
 
 class Opener:
@@ -338,6 +346,7 @@ class Opener:
 
             await end_session(live, reason)
         await live.tool_context.close()
+        await live.mcp.close(keep_logs=live.session.has_content)
         for let_go in live.on_leave:
             let_go()
         farewell = close_session(live.session)
@@ -386,11 +395,13 @@ class Opener:
             answer_note=start.answer_note,
             extensions=self._extensions,
             hooks=self._find_hooks(session),
+            mcp=SessionServers(self._tools),
             model=ModelState(self.models.facts(model)),
             task=TaskState(queue_waiting=resumed and bool(state.queue)),
             compaction=CompactionState(strategy=start.compaction),
         )
         self.models.load_blob = session.store.load_bytes
+        self._begin_servers(self._current)
         self._current.tool_context.jobs.changed = partial(self._note_jobs, self._current)
         self._current.tool_context.window = self._current.window_size
         self._current.tool_context.ask_compaction = partial(_ask_compaction, self._current)
@@ -445,6 +456,18 @@ class Opener:
         from tenuto.core.hooks.life import make_hooks
 
         return make_hooks(files, session, self._start)
+
+    def _begin_servers(self, live: LiveSession) -> None:
+        """Look for MCP servers beside everything else; a session that is only read has none."""
+        if live.session.is_read_only:
+            return
+        live.mcp.begin(
+            self._in_use.settings,
+            Place(cwd=live.session.cwd, home=live.home, environ=self._start.environ, folder=live.session.directory),
+            live.notify,
+            partial(_tell_late, live),
+            partial(ask_elicitation, live.approvals, live.interactive),
+        )
 
     def _note_jobs(self, live: LiveSession) -> None:
         """A background job began or ended."""

@@ -22,6 +22,7 @@ from tenuto.core.start import Limits
 from tenuto.core.state.approvals import OpenApprovals
 from tenuto.core.state.compaction_state import CompactionState
 from tenuto.core.state.extensions import Extensions
+from tenuto.core.state.mcp import SessionServers
 from tenuto.core.state.pin_notes import PinNotes
 from tenuto.core.state.reminders import MODE_TEXTS, ChangedFiles, alone_text
 from tenuto.guard.approval import judge, judge_unheld
@@ -189,6 +190,8 @@ class SessionServices(Struct, frozen=True, eq=False, kw_only=True):
     tool_context: ToolContext
     extensions: Extensions
     """Whose hooks are called."""
+    mcp: SessionServers
+    """The MCP servers of the session."""
     hooks: HookCommands | None = None
     """The commands that are asked at events; `None`: there is no file of any."""
     home: Path
@@ -346,7 +349,7 @@ class LiveSession(SessionServices, frozen=True, eq=False, kw_only=True):
         if stored is None or not stored.tools:
             return self.offered_schemas()
         without = frozenset[str]() if COMPACT_TOOL in stored.tools else WITHOUT_COMPACT
-        return self.tools.schemas(family_of(self.facts), without)
+        return self.tools.schemas(family_of(self.facts), without, stored.registered)
 
     def offered_schemas(self) -> tuple[ToolSchema, ...]:
         """Return the schemas of the tools that a new `system` entry would name."""

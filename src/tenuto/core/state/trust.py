@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from tenuto.config.consent import Consent, Project, TrustItem, Verdict, digest_of, project_of, shown_path
+from tenuto.config.mcp.files import waiting_items
 from tenuto.config.project import EXTENSIONS, RefusedFileError, find_upwards, read_regular
 from tenuto.config.settings import project_items
 from tenuto.guard.terminal import sanitize_line
@@ -139,7 +140,17 @@ def find_git_settings(project: Project) -> Iterable[TrustItem]:
     return items
 
 
-FINDERS: tuple[Callable[[Project], Iterable[TrustItem]], ...] = (find_settings, find_extensions, find_git_settings)
+def find_servers(project: Project) -> Iterable[TrustItem]:
+    """Find MCP servers: programs that would be started, addresses that would be asked."""
+    return waiting_items(project)
+
+
+FINDERS: tuple[Callable[[Project], Iterable[TrustItem]], ...] = (
+    find_settings,
+    find_extensions,
+    find_servers,
+    find_git_settings,
+)
 """A kind of thing that a project can bring is one function here."""
 
 

@@ -27,6 +27,7 @@ SUBCOMMANDS = frozenset(
         "sandbox",
         "trust",
         "hooks",
+        "mcp",
     }
 )
 PROJECT_FILE = ".tenuto/settings.toml"
