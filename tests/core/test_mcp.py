@@ -134,6 +134,29 @@ async def test_r085_a_run_without_a_user_starts_nothing_of_a_project_and_says_so
         assert running.runtime.live.mcp.hub is None
 
 
+@pytest.mark.parametrize("number", [1, 25])
+async def test_a_hook_that_names_a_tool_of_a_server_blocks_it_however_it_is_called(tmp_path, number):
+    """With many tools the model calls them through another one, and the hook means the tool all the same."""
+    configure(tmp_path, many=f"many:{number}")
+    hook = {"matcher": "mcp__many__.*", "hooks": [{"type": "command", "command": "echo not that >&2; exit 2"}]}
+    (tmp_path / "home" / "hooks.json").write_text(json.dumps({"hooks": {"PreToolUse": [hook]}}))
+    named = await name_of_first(tmp_path)
+    call = Call(named, {}) if number == 1 else Call("mcp_call", {"name": named, "arguments": {}})
+    async with agent(tmp_path, one_call_each(call)) as running:
+        await running.ask("go")
+        (result,) = results(running)
+        assert result.denied and f"A hook blocked this {named} call" in text_of(result.parts)
+
+
+async def name_of_first(tmp_path) -> str:
+    """Return the public name of the first tool of a session here."""
+    async with agent(tmp_path, [Reply("Hi.")]) as running:
+        await running.runtime.live.mcp.wait()
+        hub = running.runtime.live.mcp.hub
+        assert hub is not None
+        return hub.tools()[0][1].schema.name
+
+
 async def test_an_address_asks_once_a_server_has_answered(tmp_path):
     """What a server says is a stranger's text, like a page: an address may carry away what the model knows."""
     configure(tmp_path, good="good")

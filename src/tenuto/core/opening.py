@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-import msgspec
 
 from tenuto.config.project import find_hook_files
 from tenuto.config.saved_approvals import FILE as SAVED_APPROVALS
 from tenuto.config.saved_approvals import SavedApprovals
 from tenuto.config.settings import Settings
 from tenuto.core.bus import EventBus
+from tenuto.core.closing import close_session
 from tenuto.core.errors import UsageError
 from tenuto.core.state.approvals import OpenApprovals
 from tenuto.core.state.compaction_state import CompactionState
@@ -46,7 +44,7 @@ from tenuto.session.library.catalog import (
 from tenuto.session.log.log import sum_up
 from tenuto.session.moving import relocate
 from tenuto.session.paths import folder_identity, project_directory
-from tenuto.session.session import Session, Unsaved
+from tenuto.session.session import Session
 from tenuto.tool.run.confining import make_sandbox
 from tenuto.tool.run.context import ToolContext
 from tenuto.tool.run.registry import ToolRegistry
@@ -56,49 +54,6 @@ if TYPE_CHECKING:
     from tenuto.core.start import Start
     from tenuto.extension.hooks.commands import HookCommands
     from tenuto.guard.sandbox.sandbox import Sandbox
-
-
-class ClosedSession(msgspec.Struct, frozen=True):
-    """What the user has to know of a session that was closed; `text` is empty when all is well.
-
-    `lost` says that entries of it are nowhere.
-    """
-
-    text: str = ""
-    lost: bool = False
-
-
-def close_session(session: Session) -> ClosedSession:
-    """Close a session in good order; one that began here and in which nothing was ever said leaves nothing behind."""
-    if session.is_read_only:
-        session.close()
-        return ClosedSession()
-    if not session.has_content:
-        session.discard()
-        return ClosedSession()
-    session.save_meta()
-    unsaved = session.unsaved
-    farewell = _save_elsewhere(session, unsaved) if unsaved is not None else ClosedSession()
-    session.close()
-    return farewell
-
-
-def _save_elsewhere(session: Session, unsaved: Unsaved) -> ClosedSession:
-    """Write the whole session to the first place that takes it; return how to bring it back from there."""
-    import shlex
-    import tempfile
-
-    lost = f"This session could not be saved ({unsaved.reason})"
-    for place in (Path(tempfile.gettempdir()), session.cwd, Path.home()):
-        folder = place / f"tenuto-{session.id}-{os.urandom(3).hex()}"
-        try:
-            path = session.save_copy(folder)
-        except OSError:
-            continue
-        back = shlex.join(["tenuto", "sessions", "restore", str(path)])
-        return ClosedSession(f"{lost}. All of it is in {path}; when there is room again: {back}")
-    text = f"{lost}, and no other place could be written to: its last {unsaved.entries} entries are lost"
-    return ClosedSession(text, lost=True)
 
 
 CHECK_SECONDS = 10.0
