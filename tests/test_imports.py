@@ -16,6 +16,8 @@ HEAVY = (
     "httpx",
     "httpx2",
     "h11",
+    "anyio",
+    "mcp",
     "lxml",
     "pydantic",
     "anthropic",
@@ -91,6 +93,24 @@ def test_the_parser_of_shell_comes_with_the_first_command(tmp_path):
         environ |= server.environ()
         modules = imported_by("-p", "run", "--model", "openai-chat/test", environ=environ, cwd=tmp_path)
     assert modules >= {"tree_sitter", "tree_sitter_bash"}
+
+
+MCP = {"mcp", "mcp_types", "anyio", "httpx2", "starlette"}
+
+
+def test_nothing_of_mcp_is_imported_where_no_server_is_configured(tmp_path):
+    """Also not where a project brings some: those are only named."""
+    (tmp_path / ".mcp.json").write_text('{"mcpServers": {"theirs": {"command": "sh"}}}')
+    environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
+    modules = imported_by("-p", "hello", "--model", "offline/tenuto", environ=environ, cwd=tmp_path)
+    assert not modules & MCP
+
+
+def test_the_loop_of_a_session_imports_nothing_of_the_sdk():
+    """The thread of the servers does that: an import of most of a second would hold up the screen."""
+    probe = "import sys; import tenuto.tool.mcp.hub, tenuto.core.opening, tenuto.command.mcp_commands; "
+    code = f"{probe} print([name for name in {sorted(MCP)} if name in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
 def test_the_inline_screen_needs_no_framework():

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from tenuto.config.fitting import plain_type
+from tenuto.config.mcp.servers import McpServer
 from tenuto.config.settings import (
     TOP_LEVEL_VARIABLES,
     AgentSettings,
@@ -22,6 +23,7 @@ from tenuto.config.settings import (
     ExtensionSettings,
     HookSettings,
     InstructionSettings,
+    McpSettings,
     ModelSettings,
     PromptSettings,
     ProviderSettings,
@@ -38,7 +40,7 @@ from tenuto.config.trust import PROJECT_KEYS
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "configuration.md"
 TEXT = DOCUMENT.read_text(encoding="utf-8")
-SECTIONS: dict[str, type[Section]] = {
+SECTIONS: dict[str, type[Section | McpServer]] = {
     "Top level": Settings,
     '`[models."provider/name"]`': ModelSettings,
     "`[providers.NAME]`": ProviderSettings,
@@ -52,6 +54,8 @@ SECTIONS: dict[str, type[Section]] = {
     "`[session]`": SessionSettings,
     "`[extensions]`": ExtensionSettings,
     "`[hooks]`": HookSettings,
+    "`[mcp]`": McpSettings,
+    "`[mcp.servers.NAME]`": McpServer,
     "`[instructions]`": InstructionSettings,
     "`[ui]`": UiSettings,
     "`[request]`": RequestSettings,
@@ -80,14 +84,14 @@ def rows(heading: str) -> dict[str, tuple[str, str, str]]:
 
 
 def is_section(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, Section)
+    return isinstance(kind, type) and issubclass(kind, (Section, McpServer))
 
 
-def own_keys(section: type[Section]) -> set[str]:
-    """The keys that stand in a section's own table; of `Settings`, sections and tables of sections have their own."""
+def own_keys(section: type[Section | McpServer]) -> set[str]:
+    """The keys that stand in a section's own table; sections in these two, and tables of sections, have their own."""
     hints = get_type_hints(section)
     inner = {name for name, kind in hints.items() if is_section(kind) or any(is_section(one) for one in get_args(kind))}
-    return set(section.__struct_fields__) - (inner if section is Settings else set())
+    return set(section.__struct_fields__) - (inner if section in (Settings, McpSettings) else set())
 
 
 def describe_type(kind: Any) -> str:

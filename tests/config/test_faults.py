@@ -11,7 +11,15 @@ import pytest
 import tomlkit
 
 from tenuto.config.fitting import plain_type
-from tenuto.config.settings import CompactionSettings, ModelSettings, ProviderSettings, Settings, load_settings
+from tenuto.config.mcp.servers import McpServer
+from tenuto.config.settings import (
+    CompactionSettings,
+    McpSettings,
+    ModelSettings,
+    ProviderSettings,
+    Settings,
+    load_settings,
+)
 from tests.config.support import leaves, nested
 
 
@@ -100,7 +108,10 @@ def test_a2_every_number_has_a_range_and_outside_of_it_the_default_holds(path: t
         assert (
             str(file) in problems[0] and path[-1] in problems[0] and " from " in problems[0] and " to " in problems[0]
         )
-        present, default = at(settings, path), at(Settings(models={"x/y": ModelSettings()}), path)
+        present, default = (
+            at(settings, path),
+            at(Settings(models={"x/y": ModelSettings()}, mcp=McpSettings(servers={"x/y": McpServer()})), path),
+        )
         assert present == default and settings.mode == "plan"
     for value in (limits.ge, limits.le):
         file.write_text(tomlkit.dumps(nested(path, value)))

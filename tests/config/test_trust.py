@@ -70,6 +70,14 @@ ONLY_THE_USER = frozenset(
         *(f"extensions.{key}" for key in ("enabled", "paths", "disabled", "hook_timeout")),
         *("compaction.strategy", "ui.notification_command", "ui.status_command"),
         *("hooks.enabled", "hooks.shared"),
+        *(f"mcp.{key}" for key in ("enabled", "wait", "defer_over")),
+        *(
+            f"mcp.servers.*.{key}"
+            for key in (
+                *("command", "args", "env", "cwd", "url", "headers"),
+                *("enabled", "startup_timeout", "call_timeout"),
+            )
+        ),
         *("approvals.allow", "approvals.ask", "approvals.deny"),
         *("tools.pass_environment", "tools.mask_sent", "ui.mask_secrets"),
         *(f"sandbox.{key}" for key in ("enabled", "kind", "network", "writable", "readable", "hidden")),

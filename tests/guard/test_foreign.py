@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.guard.foreign import count_unseen, disarm_notes, frame_page
+from tenuto.guard.foreign import PAGE_TAG, count_unseen, disarm_notes, frame
 
 HOSTILE = st.lists(
     st.one_of(
@@ -22,7 +22,7 @@ HOSTILE = st.lists(
 
 @given(text=HOSTILE)
 def test_a_page_ends_where_its_frame_ends_and_holds_no_note(text: str):
-    framed = frame_page(text)
+    framed = frame(text, PAGE_TAG)
     ends = [found.start() for found in re.finditer(r"<\s*/\s*web-page", framed, re.IGNORECASE)]
     assert ends == [len(framed) - len("</web-page>")]
     assert not re.search(r"<\s*/?\s*harness-note", framed, re.IGNORECASE)

@@ -224,3 +224,12 @@ def test_the_key_of_a_chip_is_named_where_there_is_room():
     assert [len(image_chips(driver.state, width).lines) for width in (40, 80)] == [1, 1]
     assert ["Backspace" in image_chips(driver.state, width).lines[0].text for width in (40, 80)] == [False, True]
     assert "…" not in image_chips(driver.state, 40).lines[0].text
+
+
+def test_a_call_of_a_server_is_named_once():
+    request = ApprovalRequestedEvent(
+        session_id="s", request_id="r", call_id="c", tool="mcp__git__git_add", summary='git: git_add {"files": []}',
+        detail="git_add of the MCP server git\n{}", reason="calls a tool of an MCP server (mode: ask)",
+    )  # fmt: skip
+    lines = asked(80, 14, [scenes.OPENED, request])
+    assert any('Allow? MCP git: git_add {"files": []}' in line for line in lines)

@@ -256,6 +256,10 @@ def _subcommand(words: tuple[str, ...]) -> Callable[[], int]:
         from tenuto.cli.trust import run_trust
 
         return lambda: run_trust(tuple(rest), home)
+    if name == "mcp":
+        from tenuto.cli.mcp import run_mcp
+
+        return lambda: run_mcp(tuple(rest), home, os.environ)
     if name == "prompt":
         from tenuto.cli.prompting import run_prompt
 

@@ -92,6 +92,7 @@ async def run_reload(runtime: Runtime, argument: str) -> list[CommandOutcome]:
     if runtime.executor.tasks.running(runtime.session_id) is not None:
         words = "Only your own keys are read again while something runs; /reload reads the rest when it has ended."
         return [ReadOwnFiles(), Say(words, "warning")]
+    await runtime.live.mcp.refresh()
     changed = reload_system_entry(runtime.live)
     runtime.live.publish_usage()
     names = await runtime.live.extensions.reload()

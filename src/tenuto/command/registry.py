@@ -218,6 +218,14 @@ COMMANDS: tuple[Command, ...] = (
         offers=True,
         topic="own_commands",
     ),
+    Command(
+        "mcp",
+        "MCP servers: what they have, their logs; start one again, allow its tools, tell the model of new ones",
+        "[NAME | log NAME | reconnect NAME | allow NAME | reload]",
+        values=("reload",),
+        offers=True,
+        topic="mcp_commands",
+    ),
     Command("keys", "list or customise key bindings", "[edit]", values=("edit",), topic="screen_commands"),
     Command(
         "reload",
@@ -249,10 +257,25 @@ async def run_command(runtime: Runtime, line: str) -> list[CommandOutcome]:
     name, *rest = line.strip().removeprefix("/").split(maxsplit=1) or [""]
     argument = rest[0] if rest else ""
     command = find_command(name)
+    if command is None and is_prompt_name(name):
+        from tenuto.command.mcp_commands import find_prompt, run_prompt
+
+        if name.startswith("mcp__") or find_prompt(runtime, name) is not None:
+            return await _answer(run_prompt(runtime, name, argument))
+    if command is None:
+        return await _answer(run_other(runtime, name, argument))
+    tell_shadowed(runtime, command.name)
+    return await _answer(runner_of(command)(runtime, argument))
+
+
+def is_prompt_name(name: str) -> bool:
+    """Say whether a command's name is one that a prompt of an MCP server has."""
+    return name.startswith("mcp__") or ":" in name
+
+
+async def _answer(running: Awaitable[list[CommandOutcome]]) -> list[CommandOutcome]:
+    """Return what a command asks for; what it could not do is said."""
     try:
-        if command is None:
-            return await run_other(runtime, name, argument)
-        tell_shadowed(runtime, command.name)
-        return await runner_of(command)(runtime, argument)
+        return await running
     except EXPECTED_FAILURES as error:
         return [Say(str(error), "warning" if names_nothing(error) else "error")]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import msgspec
 from msgspec import Meta
 
+from tenuto.config.mcp.servers import McpServer
 from tenuto.config.project import RefusedFileError, find_upwards, project_root, read_text
 from tenuto.private_files import replace_file
 from tenuto.protocol.entry import Mode
@@ -185,6 +186,17 @@ class HookSettings(Section, frozen=True, kw_only=True):
     shared: bool = True
 
 
+class McpSettings(Section, frozen=True, kw_only=True):
+    """MCP servers, by name. `wait` is how many seconds after the session's opening the first prompt waits for servers
+    that are still starting; more than `defer_over` tools of all servers together stand behind a search.
+    """
+
+    enabled: bool = True
+    wait: Seconds = 5.0
+    defer_over: Annotated[int, Meta(ge=0, le=1_000)] = 20
+    servers: dict[str, McpServer] = {}
+
+
 class SessionSettings(Section, frozen=True, kw_only=True):
     """Sessions on disk. `durability`: when entries are forced to the disk itself, against power cuts.
 
@@ -263,6 +275,7 @@ class Settings(Section, frozen=True, kw_only=True):
     session: SessionSettings = SessionSettings()
     extensions: ExtensionSettings = ExtensionSettings()
     hooks: HookSettings = HookSettings()
+    mcp: McpSettings = McpSettings()
     instructions: InstructionSettings = InstructionSettings()
     ui: UiSettings = UiSettings()
     request: RequestSettings = RequestSettings()

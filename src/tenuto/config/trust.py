@@ -39,6 +39,7 @@ NEVER_KEYS = frozenset(
         "extensions",
         "hooks",
         "keys",
+        "mcp",
         "providers",
         "sandbox",
         "tools.mask_sent",
@@ -52,7 +53,7 @@ NEVER_KEYS = frozenset(
 holds a command, where a key goes, and what runs code that the setting's value only names."""
 NEVER_MODE = "auto"
 STRICTEST_FIRST = ("plan", "ask", "edits", "auto")
-MAX_DEPTH = 4
+MAX_DEPTH = 5
 NAMED_AT_MOST = 8
 """So many keys of a file are named."""
 VALUE_CHARS = 2_000

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-import msgspec
 
 from tenuto.config.places import user_home
 from tenuto.config.project import find_hook_files
@@ -17,11 +14,14 @@ from tenuto.config.saved_approvals import FILE as SAVED_APPROVALS
 from tenuto.config.saved_approvals import SavedApprovals
 from tenuto.config.settings import Settings
 from tenuto.core.bus import EventBus
+from tenuto.core.closing import close_session
 from tenuto.core.errors import UsageError
 from tenuto.core.state.approvals import OpenApprovals
 from tenuto.core.state.compaction_state import CompactionState
+from tenuto.core.state.elicitation import ask_elicitation
 from tenuto.core.state.extensions import Extensions
 from tenuto.core.state.live import READ_ONLY, LiveSession, ModelState, SettingsInUse, TaskState
+from tenuto.core.state.mcp import Place, SessionServers
 from tenuto.core.state.skills import load_for_model
 from tenuto.core.state.windows import ModelChange, change_model, split_model
 from tenuto.core.transcript import recent_events
@@ -46,7 +46,7 @@ from tenuto.session.library.catalog import (
 from tenuto.session.log.log import sum_up
 from tenuto.session.moving import relocate
 from tenuto.session.paths import folder_identity, project_directory
-from tenuto.session.session import Session, Unsaved
+from tenuto.session.session import Session
 from tenuto.tool.run.confining import make_sandbox
 from tenuto.tool.run.context import ToolContext
 from tenuto.tool.run.registry import ToolRegistry
@@ -56,49 +56,6 @@ if TYPE_CHECKING:
     from tenuto.core.start import Start
     from tenuto.extension.hooks.commands import HookCommands
     from tenuto.guard.sandbox.sandbox import Sandbox
-
-
-class ClosedSession(msgspec.Struct, frozen=True):
-    """What the user has to know of a session that was closed; `text` is empty when all is well.
-
-    `lost` says that entries of it are nowhere.
-    """
-
-    text: str = ""
-    lost: bool = False
-
-
-def close_session(session: Session) -> ClosedSession:
-    """Close a session in good order; one that began here and in which nothing was ever said leaves nothing behind."""
-    if session.is_read_only:
-        session.close()
-        return ClosedSession()
-    if not session.has_content:
-        session.discard()
-        return ClosedSession()
-    session.save_meta()
-    unsaved = session.unsaved
-    farewell = _save_elsewhere(session, unsaved) if unsaved is not None else ClosedSession()
-    session.close()
-    return farewell
-
-
-def _save_elsewhere(session: Session, unsaved: Unsaved) -> ClosedSession:
-    """Write the whole session to the first place that takes it; return how to bring it back from there."""
-    import shlex
-    import tempfile
-
-    lost = f"This session could not be saved ({unsaved.reason})"
-    for place in (Path(tempfile.gettempdir()), session.cwd, Path.home()):
-        folder = place / f"tenuto-{session.id}-{os.urandom(3).hex()}"
-        try:
-            path = session.save_copy(folder)
-        except OSError:
-            continue
-        back = shlex.join(["tenuto", "sessions", "restore", str(path)])
-        return ClosedSession(f"{lost}. All of it is in {path}; when there is room again: {back}")
-    text = f"{lost}, and no other place could be written to: its last {unsaved.entries} entries are lost"
-    return ClosedSession(text, lost=True)
 
 
 CHECK_SECONDS = 10.0
@@ -132,6 +89,12 @@ async def _ask_compaction(live: LiveSession, focus: str) -> str:
     from tenuto.core.compacting.asked import ask_compaction  # needed by few sessions, and 20 ms to import
 
     return await ask_compaction(live, focus)
+
+
+def _tell_late(live: LiveSession, names: tuple[str, ...]) -> bool:
+    """Say whether the model was told of other tools than these: then they join later."""
+    stored = live.session.reading.system
+    return stored is not None and tuple(schema.name for schema in stored.registered) != names
 
 
 class Opener:
@@ -340,6 +303,7 @@ class Opener:
 
             await end_session(live, reason)
         await live.tool_context.close()
+        await live.mcp.close(keep_logs=live.session.has_content)
         for let_go in live.on_leave:
             let_go()
         farewell = close_session(live.session)
@@ -389,11 +353,13 @@ class Opener:
             answer_note=start.answer_note,
             extensions=self._extensions,
             hooks=self._find_hooks(session),
+            mcp=SessionServers(self._tools),
             model=ModelState(self.models.facts(model)),
             task=TaskState(queue_waiting=resumed and bool(state.queue)),
             compaction=CompactionState(strategy=start.compaction),
         )
         self.models.load_blob = session.store.load_bytes
+        self._begin_servers(self._current)
         self._current.tool_context.jobs.changed = partial(self._note_jobs, self._current)
         self._current.tool_context.window = self._current.window_size
         self._current.tool_context.ask_compaction = partial(_ask_compaction, self._current)
@@ -449,6 +415,18 @@ class Opener:
         from tenuto.core.hooks.life import make_hooks
 
         return make_hooks(files, session, self._start)
+
+    def _begin_servers(self, live: LiveSession) -> None:
+        """Look for MCP servers beside everything else; a session that is only read has none."""
+        if live.session.is_read_only:
+            return
+        live.mcp.begin(
+            self._in_use.settings,
+            Place(cwd=live.session.cwd, home=live.home, environ=self._start.environ, folder=live.session.directory),
+            live.notify,
+            partial(_tell_late, live),
+            partial(ask_elicitation, live.approvals, live.interactive),
+        )
 
     def _note_jobs(self, live: LiveSession) -> None:
         """A background job began or ended."""

@@ -86,6 +86,8 @@ def _refuse(live: LiveSession, parts: tuple[ContentPart, ...]) -> None:
 
 async def _is_ready(executor: Executor, live: LiveSession, queued: QueuedEntry | None) -> bool:
     """Compact if that is due, and say whether the prompt can be sent now; if not, it goes back into the editor."""
+    if live.session.reading.system is None:
+        await live.mcp.wait()
     ensure_system_entry(live)  # what is measured is the whole request, the first one too (R-006, R-025)
     run_preflight(live)
     if live.is_compaction_due():
@@ -200,6 +202,7 @@ class Runtime:
             if now.mode != before.mode and start.mode is None:
                 await self.submit(ChangeModeOperation(session_id=live.id, mode=now.mode))
             live.publish_usage()
+        await live.mcp.follow_trust()
         names = await live.extensions.follow_trust()
         if names is not None:
             live.notify(f"Extensions: {', '.join(names) or 'none'}")

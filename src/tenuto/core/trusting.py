@@ -14,7 +14,7 @@ LOOK_SECONDS = 10.0
 """What a run that is over waits for what it may have to say of its project."""
 
 
-PLACES = (".git", ".tenuto", ".agents", ".claude", ".codex", ".pi")
+PLACES = (".git", ".tenuto", ".mcp.json", ".agents", ".claude", ".codex", ".pi")
 """Whatever a project brings stands in one of these: where there is none, nothing is imported to look."""
 
 

@@ -6,6 +6,10 @@
 | edits | yes | yes | ask (but those that only read) | ask | ask |
 | auto | yes | yes | in the sandbox; outside of it ask | yes | reads yes, writes ask |
 | plan | yes | refuse | refuse (but those that only read) | ask | reads ask |
+
+A tool of an MCP server asks in `ask` and `edits`, runs in `auto`, and is refused in `plan`, unless a rule of the user's
+allows it, or all of its server. That a server says of a tool that it only reads is the word of a stranger: it is shown
+with the question, and decides nothing.
 """
 
 from __future__ import annotations
@@ -31,6 +35,11 @@ _PLAN_TEXT = (
     "--mode), and the work may begin."
 )
 
+_PLAN_SERVER_TEXT = (
+    "Plan mode is on, and nobody knows what {tool} of an MCP server changes, so the call was refused. Do without it; "
+    "the user can allow it with /mcp allow, or choose another mode."
+)
+
 
 def judge(mode: Mode, subject: ApprovalSubject, rules: Sequence[Rule], places: Sequence[str]) -> Verdict:
     """Return the verdict. `places` are real paths, the workspace first; `rules` are the user's, settled there."""
@@ -42,6 +51,8 @@ def judge(mode: Mode, subject: ApprovalSubject, rules: Sequence[Rule], places: S
         return Refuse(reason=_DENY_TEXT.format(tool=subject.tool, rule=denies.origin), why=why, rule=denies.text)
     if mode == "plan" and subject.kind in {"edit", "execute"} and not reads_only(subject):
         return Refuse(reason=_PLAN_TEXT.format(tool=subject.tool), why="plan mode changes nothing")
+    if mode == "plan" and subject.kind == "mcp" and not covering(rules, subject, places[0]):
+        return Refuse(reason=_PLAN_SERVER_TEXT.format(tool=subject.tool), why="plan mode calls no MCP servers")
     asks = touching(rules, "ask", subject)
     if asks is not None:
         return Ask(reason=f"your rule asks: {asks.origin}", rule=asks.text)
@@ -113,6 +124,8 @@ def _reason_to_ask(mode: Mode, subject: ApprovalSubject, places: Sequence[str]) 
         return _reason_for_command(mode, subject)
     if subject.concerns:
         return "; ".join(subject.concerns)
+    if subject.kind == "mcp":
+        return "" if mode == "auto" else f"calls a tool of an MCP server (mode: {mode})"
     if subject.kind == "network":
         return "" if mode == "auto" else f"sends a request to {subject.pattern}"
     outside = [path for path in subject.paths if not _is_in(path, places)]

@@ -10,9 +10,15 @@ import re
 from collections.abc import Sequence
 from urllib.parse import unquote_plus, urlsplit
 
+from tenuto.protocol.message import AssistantMessage, DeveloperMessage, Message, PageView, ToolResultMessage
+from tenuto.protocol.part import searches_in
 from tenuto.text.writable import tagged
 
 PAGE_TAG = "web-page"
+SERVER_TAG = "mcp-result"
+"""Around what a tool of an MCP server answered."""
+SERVER_TOOLS = "mcp_"
+"""What the names of tools begin with that answer in the words of an MCP server."""
 MOST_UNSEEN = 200
 """Characters of one address that may be new after foreign text was read."""
 MOST_UNSEEN_TOGETHER = 1_000
@@ -22,9 +28,23 @@ _WORD = 3
 """Shorter pieces stand in any text, and tell nothing."""
 
 
-def frame_page(text: str) -> str:
+def frame(text: str, tag: str) -> str:
     """Return foreign text between tags that it cannot end itself, and without notes of the harness."""
-    return tagged(PAGE_TAG, disarm_notes(text))
+    return tagged(tag, disarm_notes(text))
+
+
+def is_foreign(message: Message) -> bool:
+    """Whether a message holds text that a stranger wrote: somebody on the web, or an MCP server."""
+    match message:
+        case AssistantMessage():
+            return bool(searches_in(message.parts))
+        case ToolResultMessage():
+            is_answer = message.name.startswith(SERVER_TOOLS) and not message.denied
+            return is_answer or any(isinstance(view, PageView) for view in message.ui)
+        case DeveloperMessage():  # a resource of a server, mentioned
+            return f"<{SERVER_TAG}>" in message.text
+        case _:
+            return False
 
 
 def disarm_notes(text: str) -> str:

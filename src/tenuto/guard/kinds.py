@@ -11,7 +11,7 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 
-from tenuto.guard.rules import Rule, exact_command, exact_path, tool_group
+from tenuto.guard.rules import Rule, exact_command, exact_path, server_rule, tool_group
 from tenuto.guard.subject import ApprovalSubject, SimpleCommand, is_inside
 from tenuto.protocol.event import THIS_COMMAND, ApprovalKind
 
@@ -62,6 +62,8 @@ def kinds_of(subject: ApprovalSubject, places: Sequence[str]) -> tuple[ApprovalK
             found = _read_kinds(subject)
         case "network":
             found = _host_kinds(subject)
+        case "mcp":
+            found = _server_kinds(subject)
         case "none":
             found = []
     return tuple(kind for kind in found if kind.rules)
@@ -168,3 +170,11 @@ def _host_kinds(subject: ApprovalSubject) -> list[ApprovalKind]:
     host = origin.partition("://")[2]
     rule = Rule(tool=tool_group(subject.tool), pattern=origin.lower() if subject.concerns else f"domain:{host.lower()}")
     return [ApprovalKind(rules=(rule.text,), covers=f"requests to {origin if subject.concerns else host}")]
+
+
+def _server_kinds(subject: ApprovalSubject) -> list[ApprovalKind]:
+    server = server_rule(subject.tool)
+    return [
+        ApprovalKind(rules=(Rule(tool=subject.tool).text,), covers=subject.tool),
+        ApprovalKind(rules=(Rule(tool=server).text,), covers=f"all tools of the MCP server, {server}"),
+    ]

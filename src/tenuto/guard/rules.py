@@ -2,7 +2,8 @@
 
 A rule is an effect and a text: a tool alone, or a tool and a pattern. `bash(pytest *)` covers each command that begins
 with these words, `bash(make test)` that command alone; `edit(src/**)` and `read(/etc/hosts)` cover files by their real
-path; `fetch(domain:example.org)` covers a host. Deny wins over ask, ask over allow, wherever they come from.
+path; `fetch(domain:example.org)` covers a host; `mcp__server` covers all tools of an MCP server, `mcp__server__tool`
+one of them. Deny wins over ask, ask over allow, wherever they come from.
 A call that leaves the sandbox is allowed only by a rule that says so: `bash(outside: npm publish *)`.
 """
 
@@ -20,7 +21,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from tenuto.guard.protected import below, protected_names
-from tenuto.guard.subject import ApprovalSubject, SimpleCommand, is_inside
+from tenuto.guard.subject import MCP_PREFIX, ApprovalSubject, SimpleCommand, is_inside
 from tenuto.protocol.entry import ApprovalEntry
 
 Effect = Literal["allow", "ask", "deny"]
@@ -50,6 +51,8 @@ _OUTSIDE = "outside:"
 """In front of a command: outside of the sandbox as well."""
 _LOOKS_OUTSIDE = re.compile(rf"\\*{_OUTSIDE}")
 _DOMAIN = "domain:"
+_JOINT = "__"
+_OF_SERVER = re.compile(rf"{MCP_PREFIX}(?:(?!{_JOINT})[A-Za-z0-9_-])+(?:{_JOINT}[A-Za-z0-9_-]+)?")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
@@ -88,6 +91,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
 
 def tool_group(tool: str) -> str:
     """Return the name under which rules speak of a tool: `edit` for all that change files."""
+    if tool.startswith(MCP_PREFIX):
+        return tool  # of two servers, or tools, the names may differ in case alone
     word = tool.casefold()
     return _WORDS.get(word, word)
 
@@ -108,9 +113,12 @@ def read_rule(text: str, effect: Effect = "allow", source: Source = "settings") 
 
     word, bracket, rest = text.strip().partition("(")
     tool = tool_group(word.strip())
+    if tool.startswith(MCP_PREFIX):
+        return Rule(tool=_canonical_server(tool, bracket + rest, text), effect=effect, source=source)
     if tool not in TOOLS or (bracket and not rest.endswith(")")):
         hint = did_you_mean(tool, [*TOOLS, *_WORDS])
-        raise RuleError(f"“{text}”: write it as tool or tool(pattern); the tools are {', '.join(TOOLS)}{hint}")
+        tools = f"{', '.join(TOOLS)}, {MCP_PREFIX}server{hint}"
+        raise RuleError(f"“{text}”: write it as tool or tool(pattern); the tools are {tools}")
     pattern = _canonical(tool, rest.removesuffix(")"), text)
     return Rule(tool=tool, pattern=pattern, effect=effect, source=source)
 
@@ -132,6 +140,19 @@ def _canonical(tool: str, pattern: str, text: str) -> str:
     if "\0" in pattern:
         raise RuleError(f"“{text}”: a path has no NUL byte")
     return pattern
+
+
+def _canonical_server(tool: str, behind: str, text: str) -> str:
+    """Return the public name of a tool of an MCP server, or of all of a server's."""
+    name = tool.removesuffix(f"{_JOINT}*")
+    if behind.strip() not in {"", "()", "(*)"} or not _OF_SERVER.fullmatch(name):
+        raise RuleError(f"“{text}”: write it as {MCP_PREFIX}server or {MCP_PREFIX}server__tool, by the names in /mcp")
+    return name
+
+
+def server_rule(tool: str) -> str:
+    """Return the text of the rule for all tools of the server that a tool belongs to."""
+    return MCP_PREFIX + tool.removeprefix(MCP_PREFIX).partition(_JOINT)[0]
 
 
 def _canonical_host(pattern: str, text: str) -> str:
@@ -170,6 +191,8 @@ def rule_of(entry: ApprovalEntry) -> Rule:
     pattern = entry.pattern
     if tool in {"bash", "jobs"}:
         pattern = exact_command(pattern)
+    elif tool.startswith(MCP_PREFIX):
+        pattern = ""
     elif tool != "fetch":
         pattern = f"{exact_path(pattern[:-3])}/**" if pattern.endswith("/**") else exact_path(pattern)
     return Rule(tool=tool, pattern=pattern, effect=entry.effect, source=source)
@@ -292,6 +315,8 @@ def covering(rules: Sequence[Rule], subject: ApprovalSubject, root: str) -> tupl
     Of a line of several commands, and of several files, each is covered by a rule of its own; a command that only reads
     needs none.
     """
+    if subject.kind == "mcp":
+        return next(((rule,) for rule in rules if rule.effect == "allow" and _covers_server(rule, subject)), ())
     group = tool_group(subject.tool)
     own = [rule for rule in rules if rule.effect == "allow" and rule.tool == group]
     if subject.kind == "execute":
@@ -366,6 +391,11 @@ def _covers_address(rule: Rule, subject: ApprovalSubject) -> bool:
     return usual and not subject.concerns and _is_host(host, url.hostname or "")
 
 
+def _covers_server(rule: Rule, subject: ApprovalSubject) -> bool:
+    """Whether a rule is about this tool of a server, or about all that this server has."""
+    return rule.tool in {subject.tool, server_rule(subject.tool)}
+
+
 def _is_host(wanted: str, host: str) -> bool:
     return host == wanted or (wanted.startswith("*.") and host.endswith(wanted[1:]))
 
@@ -376,6 +406,8 @@ def touching(rules: Iterable[Rule], effect: Effect, subject: ApprovalSubject) ->
 
 
 def _touches(rule: Rule, subject: ApprovalSubject) -> bool:
+    if subject.kind == "mcp":
+        return _covers_server(rule, subject)
     group = tool_group(subject.tool)
     if subject.kind == "execute":
         if rule.tool in {"read", "edit"} and rule.pattern:

@@ -51,11 +51,25 @@ StopReason = Literal[
 ]
 
 
+class ToolSchema(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool as the model sees it; `parameters` is a JSON schema object, already encoded.
+
+    With a `grammar` (Lark) the tool takes one text; `parameters` are for servers that know tools with objects only,
+    and have that text as `input`.
+    """
+
+    name: str
+    description: str
+    parameters: msgspec.Raw
+    grammar: str = ""
+
+
 class SystemMessage(Entry, frozen=True, kw_only=True, tag="system"):
     """The system prompt as sent, with the names and the digest of the tools sent beside it; or a summary.
 
     In the log this is the `system` entry. In a compaction's `replacement` it carries the framed summary. `family` is
-    the family of models that it is for; empty: for all.
+    the family of models that it is for; empty: for all. `registered` are those of the tools that are not built in, as
+    the model was told of them: they come from elsewhere and may change, and what was sent must not.
     """
 
     role: ClassVar[str] = "system"
@@ -63,6 +77,7 @@ class SystemMessage(Entry, frozen=True, kw_only=True, tag="system"):
     tools: tuple[str, ...] = ()
     tools_digest: str = ""
     family: str = ""
+    registered: tuple[ToolSchema, ...] = ()
 
 
 class DeveloperMessage(Entry, frozen=True, kw_only=True, tag="developer"):

@@ -8,7 +8,7 @@ from typing import Literal, Protocol, runtime_checkable
 
 import msgspec
 
-from tenuto.protocol.message import AssistantMessage, Message
+from tenuto.protocol.message import AssistantMessage, Message, ToolSchema
 from tenuto.protocol.part import WebSearch
 from tenuto.protocol.usage import Usage
 
@@ -88,19 +88,6 @@ def family_of(facts: ModelFacts) -> Family:
         if re.search(pattern, name):
             return family
     return "other"
-
-
-class ToolSchema(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool as the model sees it; `parameters` is a JSON schema object, already encoded.
-
-    With a `grammar` (Lark) the tool takes one text; `parameters` are for servers that know tools with objects only,
-    and have that text as `input`.
-    """
-
-    name: str
-    description: str
-    parameters: msgspec.Raw
-    grammar: str = ""
 
 
 RemoteWay = Literal["", "off", "request", "endpoint"]

@@ -41,7 +41,7 @@ from tenuto.session.log.lock import LOCK_NAME, SessionLock
 from tenuto.session.log.log import LOG_NAME, Damage, Durability, LogWriter
 from tenuto.session.log.record import encode
 from tenuto.session.paths import folder_identity, new_session_id, project_directory, temporary_directory
-from tenuto.session.store import BLOBS, OUTPUTS, PROCESSES, RUNNING, Store, found_result, missing_shells
+from tenuto.session.store import BLOBS, OUTPUTS, PROCESSES, RUNNING, SERVERS, Store, found_result, missing_shells
 from tenuto.session.view.pairing import interrupted_result
 from tenuto.session.view.projection import LiveView, Reading
 from tenuto.session.view.state import SessionState, apply_entry, apply_path_entry, reset_path_state
@@ -112,7 +112,7 @@ def _encode(entry: HistoryEvent) -> bytes:
 
 
 _FILES = frozenset({LOG_NAME, META_NAME, INDEX_NAME, LOCK_NAME})
-_FOLDERS = frozenset({OUTPUTS, BLOBS, RUNNING, PROCESSES})
+_FOLDERS = frozenset({OUTPUTS, BLOBS, RUNNING, PROCESSES, SERVERS})
 
 
 def remove_folder(directory: Path, copied: Iterable[str] = ()) -> bool:

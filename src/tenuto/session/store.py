@@ -157,6 +157,8 @@ BLOBS = "blobs"
 RUNNING = "running"
 """Calls and commands of the user that have no entry yet."""
 PROCESSES = "processes"
+SERVERS = "servers"
+"""The folder of what MCP servers write to their stderr."""
 """What runs on the machine for this session."""
 _NAME_LENGTH = 80
 _SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")

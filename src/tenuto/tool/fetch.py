@@ -12,10 +12,10 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 
 import msgspec
 
-from tenuto.guard.foreign import MOST_UNSEEN, MOST_UNSEEN_TOGETHER, count_unseen, frame_page
+from tenuto.guard.foreign import MOST_UNSEEN, MOST_UNSEEN_TOGETHER, PAGE_TAG, count_unseen, frame, is_foreign
 from tenuto.guard.subject import ApprovalSubject
-from tenuto.protocol.message import AssistantMessage, Message, PageView, ToolResultMessage, UserMessage
-from tenuto.protocol.part import TextPart, searches_in, text_of
+from tenuto.protocol.message import PageView, ToolResultMessage, UserMessage
+from tenuto.protocol.part import TextPart, text_of
 from tenuto.text.bounding import shorten
 from tenuto.tool.image import MAX_IMAGE_BYTES, image_facts
 from tenuto.tool.output import ToolOutput, format_size
@@ -279,8 +279,8 @@ class FetchTool(BuiltinTool):
         unseen = _unseen(url, context)
         if unseen > MOST_UNSEEN or unseen + context.unseen_sent.get(host, 0) > MOST_UNSEEN_TOGETHER:
             concerns.append(
-                f"a page was read, and this address carries {unseen:,} characters to {host} that stand nowhere in the "
-                "conversation"
+                f"a stranger's text was read, and this address carries {unseen:,} characters to {host} that stand "
+                "nowhere in the conversation"
             )
         return ApprovalSubject(
             kind="network",
@@ -322,18 +322,11 @@ def _parse(address: str) -> SplitResult:
 
 
 def _unseen(url: SplitResult, context: ToolContext) -> int:
-    """Return how many characters of an address nobody has written, where the model has read a page; else 0."""
+    """Return how many characters of an address nobody has written, once the model has read foreign text."""
     if not any(is_foreign(message) for message in context.view):
         return 0
     seen = [text_of(said.parts) for said in context.view if isinstance(said, UserMessage | ToolResultMessage)]
     return count_unseen(url.geturl(), seen)
-
-
-def is_foreign(message: Message) -> bool:
-    """Whether a message holds text that somebody on the web wrote."""
-    if isinstance(message, AssistantMessage):
-        return bool(searches_in(message.parts))
-    return isinstance(message, ToolResultMessage) and any(isinstance(view, PageView) for view in message.ui)
 
 
 def _port(url: SplitResult) -> int:
@@ -440,7 +433,9 @@ def _show(page: Page, raw: bool, context: ToolContext) -> ToolOutput:
     text = _decode(page)
     if not raw and ("html" in page.media_type or text.lstrip()[:15].lower().startswith(("<!doctype html", "<html"))):
         text = html_to_text(text, page.url)
-    return ToolOutput(parts=(TextPart(text=f"{head}\n\n{frame_page(text or '(empty)')}"),), ui=(view,), is_error=failed)
+    return ToolOutput(
+        parts=(TextPart(text=f"{head}\n\n{frame(text or '(empty)', PAGE_TAG)}"),), ui=(view,), is_error=failed
+    )
 
 
 def _is_text(page: Page) -> bool:

@@ -130,3 +130,10 @@ def test_a_change_stands_under_the_path_that_users_read_however_the_model_wrote_
     assert call_subject(call) == "src/a.py"
     outside = samples.result(name, "done", ui=(replace(DIFF, path="/etc/a.py"),))
     assert call_subject(Call(part=call.part, result=outside)) == "/etc/a.py"
+
+
+def test_what_a_server_answered_is_shown_without_the_tags_for_the_model():
+    answered = samples.result("mcp__time__now", "<mcp-result>\nit is noon\n</mcp-result>")
+    item = samples.tool("mcp__time__now", '{"zone":"UTC"}', result=answered)
+    shown = "\n".join(line.text for line in render_item(item, 80, EXPANDED))
+    assert "it is noon" in shown and "mcp-result" not in shown and "mcp__time__now" in shown

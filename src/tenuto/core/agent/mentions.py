@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Collection
 from pathlib import Path
 
 import msgspec
@@ -20,7 +21,7 @@ from tenuto.guard.terminal import sanitize_line
 from tenuto.protocol.message import DeveloperMessage, FileUse, ToolResultMessage
 from tenuto.protocol.part import ImagePart, ToolCallPart, text_of
 from tenuto.session.session import Session
-from tenuto.tool.output import StepBudget
+from tenuto.tool.output import StepBudget, bound_output
 from tenuto.tool.run.runner import prepare, run_call
 
 KIND = "mention"
@@ -38,11 +39,20 @@ _HEAD = (
 
 
 class Mention(msgspec.Struct, frozen=True):
-    """A path that a prompt names, as written, and the lines that are meant (0: all)."""
+    """A path that a prompt names, as written, and the lines that are meant (0: all).
+
+    With a `server` it is the address of a resource of that MCP server.
+    """
 
     path: str
     first: int = 0
     last: int = 0
+    server: str = ""
+
+    @property
+    def written(self) -> str:
+        """The mention as it stands in the prompt, behind its `@`."""
+        return f"{self.server}:{self.path}" if self.server else self.path
 
 
 class Mentioned(msgspec.Struct, frozen=True):
@@ -60,6 +70,16 @@ def find_mentions(text: str, cwd: Path) -> list[Mention]:
         mention = _existing(match[1] or match[2], cwd, quoted=bool(match[1]))
         if mention is not None:
             found[mention] = None
+    return list(found)
+
+
+def find_resources(text: str, servers: Collection[str]) -> list[Mention]:
+    """Return the resources that `text` names as `@server:uri`, each once."""
+    found: dict[Mention, None] = {}
+    for match in _MENTION.finditer(text):
+        server, _, uri = (match[1] or match[2].rstrip(_CLOSING)).partition(":")
+        if uri and server in servers:
+            found[Mention(uri, server=server)] = None
     return list(found)
 
 
@@ -85,7 +105,12 @@ def _exists(path: str, cwd: Path) -> bool:
 
 async def read_mentions(live: LiveSession, text: str) -> Mentioned:
     """Read what `text` mentions. Writes nothing; a file that cannot be read stays a name."""
-    mentions = find_mentions(without_outputs(text), live.session.cwd)
+    servers = live.mcp.hub.servers if live.mcp.hub is not None else ()
+    mentions = (
+        [*find_mentions(without_outputs(text), live.session.cwd), *find_resources(without_outputs(text), servers)]
+        if "@" in text
+        else []
+    )
     if not mentions:
         return Mentioned()
     budget = _budget(live, min(len(mentions), MAX_MENTIONS))
@@ -94,7 +119,7 @@ async def read_mentions(live: LiveSession, text: str) -> Mentioned:
         if number >= MAX_MENTIONS:
             collected.leave(mention, f"only {MAX_MENTIONS} are read at once")
             continue
-        result = await _read(live, mention, number)
+        result = await (_read_resource if mention.server else _read)(live, mention, number)
         if isinstance(result, str):
             collected.leave(mention, result)
         else:
@@ -133,6 +158,24 @@ async def _read(services: SessionServices, mention: Mention, number: int) -> Too
     return text_of(result.parts) if result.is_error else result
 
 
+async def _read_resource(services: SessionServices, mention: Mention, number: int) -> ToolResultMessage | str:
+    """Return a resource of an MCP server, which the user asked for by name; or why there is none."""
+    hub = services.mcp.hub
+    if hub is None:
+        return "its server is gone"
+    from tenuto.tool.mcp.remote import CallFailed, ConnectionLost
+    from tenuto.tool.mcp.results import output_of
+
+    call, limits = f"mention-{number + 1}", services.settings.tools
+    context = services.tool_context.for_call(call, lambda _text: None, None)
+    try:
+        output = output_of(await hub.read(hub.servers[mention.server], mention.path), context)
+    except (CallFailed, ConnectionLost, TimeoutError) as error:
+        return str(error) or "the server does not answer"
+    output = bound_output(output, context.max_chars, limits.max_output_lines, call, context.store_output)
+    return ToolResultMessage(call_id=call, name="read", parts=output.parts, truncated=output.truncated)
+
+
 class _Collected:
     """What was read so far."""
 
@@ -145,7 +188,7 @@ class _Collected:
 
     def take(self, mention: Mention, result: ToolResultMessage) -> None:
         """Take a result over."""
-        name = sanitize_line(mention.path)
+        name = sanitize_line(mention.written)
         lines = f' lines="{mention.first}-{mention.last}"' if mention.first else ""
         text = text_of(result.parts)
         block = f'<mentioned path="{name}"{lines}>\n{_harmless(text)}\n</mentioned>'
@@ -162,8 +205,8 @@ class _Collected:
     def leave(self, mention: Mention, reason: str) -> None:
         """Note what was not read."""
         short = sanitize_line(reason.partition("\n")[0])
-        self._blocks.append(f'<mentioned path="{sanitize_line(mention.path)}">\n(not read: {short})\n</mentioned>')
-        self._said.append(f"{sanitize_line(mention.path)} (not read: {short})")
+        self._blocks.append(f'<mentioned path="{sanitize_line(mention.written)}">\n(not read: {short})\n</mentioned>')
+        self._said.append(f"{sanitize_line(mention.written)} (not read: {short})")
 
     def mentioned(self) -> Mentioned:
         """Return all of it."""

@@ -49,22 +49,24 @@ class CallHooks:
             return Ruling(call=call)
         from tenuto.extension.hooks.matching import names_of, our_input, their_input, their_name
 
-        values = _arguments(call)
-        told = their_input(call.name, values, self._live.session.cwd)
-        details = {"tool_name": their_name(call.name), "tool_input": told, "tool_use_id": call.id}
-        heard = await ask(self._live, "PreToolUse", details, names=names_of(call.name))
+        meant = _meant(call)
+        values = _arguments(meant)
+        told = their_input(meant.name, values, self._live.session.cwd)
+        details = {"tool_name": their_name(meant.name), "tool_input": told, "tool_use_id": call.id}
+        heard = await ask(self._live, "PreToolUse", details, names=names_of(meant.name))
         if heard is None:
             return Ruling(call=call)
-        self._note(heard, call)
+        self._note(heard, meant)
         if heard.denial or heard.ending:
-            return Ruling(call=call, denial=f"A hook blocked this {call.name} call; it was not run: {_why(heard)}")
+            return Ruling(call=call, denial=f"A hook blocked this {meant.name} call; it was not run: {_why(heard)}")
         changes = [(command, answer.changed) for command, answer in heard.answers if answer.changed is not None]
         for command, changed in changes[-1:]:
-            ours = our_input(call.name, told, changed)
+            ours = our_input(meant.name, told, changed)
             if ours != values:
-                call = msgspec.structs.replace(call, arguments=json.dumps(ours, ensure_ascii=False))
-                shown = shorten(call.arguments, SHOWN)
-                self._later(f"The {command.name} changed the input of {call.name}: {shown}")
+                given = ours if meant is call else {**_arguments(call), "arguments": ours}
+                call = msgspec.structs.replace(call, arguments=json.dumps(given, ensure_ascii=False))
+                shown = shorten(json.dumps(ours, ensure_ascii=False), SHOWN)
+                self._later(f"The {command.name} changed the input of {meant.name}: {shown}")
         asks = heard.of("ask")
         allows = heard.of("allow")
         question = "; ".join(answer.reason or f"the {command.name} wants it" for command, answer in asks)
@@ -76,22 +78,23 @@ class CallHooks:
             return
         from tenuto.extension.hooks.matching import names_of, their_input, their_name
 
-        told = their_input(call.name, _arguments(call), self._live.session.cwd)
+        meant = _meant(call)
+        told = their_input(meant.name, _arguments(meant), self._live.session.cwd)
         details = {
-            "tool_name": their_name(call.name),
+            "tool_name": their_name(meant.name),
             "tool_input": told,
             "tool_response": _response(result, told.get("file_path")),
             "tool_use_id": call.id,
         }
         try:
-            heard = await ask(self._live, "PostToolUse", details, names=names_of(call.name))
+            heard = await ask(self._live, "PostToolUse", details, names=names_of(meant.name))
         except asyncio.CancelledError:
             return
         if heard is None:
             return
-        self._note(heard, call)
+        self._note(heard, meant)
         if heard.denial:
-            text = f"A hook says of the {call.name} call {call.id}, which has run: {heard.denial}"
+            text = f"A hook says of the {meant.name} call {call.id}, which has run: {heard.denial}"
             self._told.append(lambda: self._tell_model(text))
 
     def flush(self) -> None:
@@ -118,6 +121,18 @@ class CallHooks:
 
 def _why(heard: Heard) -> str:
     return heard.denial or heard.ending
+
+
+def _meant(call: ToolCallPart) -> ToolCallPart:
+    """Return the call that hooks are told of: where a tool of a server is called by its name, the call of that tool."""
+    from tenuto.tool.mcp.tools import CALL
+
+    if call.name != CALL:
+        return call
+    values = _arguments(call)
+    inner = values.get("arguments", {})
+    text = inner if isinstance(inner, str) else json.dumps(inner, ensure_ascii=False)
+    return msgspec.structs.replace(call, name=str(values.get("name", "")), arguments=text)
 
 
 def _arguments(call: ToolCallPart) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from tenuto.core.start import Limits
 from tenuto.core.state.approvals import OpenApprovals
 from tenuto.core.state.compaction_state import CompactionState
 from tenuto.core.state.extensions import Extensions
+from tenuto.core.state.mcp import SessionServers
 from tenuto.core.state.pin_notes import PinNotes
 from tenuto.core.state.reminders import MODE_TEXTS, ChangedFiles, alone_text
 from tenuto.core.state.skill_notes import SkillNotes, readable_skills
@@ -191,6 +192,8 @@ class SessionServices(Struct, frozen=True, eq=False, kw_only=True):
     tool_context: ToolContext
     extensions: Extensions
     """Whose hooks are called."""
+    mcp: SessionServers
+    """The MCP servers of the session."""
     hooks: HookCommands | None = None
     """The commands that are asked at events; `None`: there is no file of any."""
     home: Path
@@ -363,7 +366,7 @@ class LiveSession(SessionServices, frozen=True, eq=False, kw_only=True):
         if stored is None or not stored.tools:
             return self.offered_schemas()
         without = {tool for tool in (COMPACT_TOOL, SKILL_TOOL) if tool not in stored.tools}
-        return self.tools.schemas(family_of(self.facts), frozenset(without))
+        return self.tools.schemas(family_of(self.facts), frozenset(without), stored.registered)
 
     def offered_schemas(self) -> tuple[ToolSchema, ...]:
         """Return the schemas of the tools that a new `system` entry would name."""

@@ -16,7 +16,7 @@ from tenuto.core.state.live import LiveSession
 from tenuto.core.state.skills import skills_part
 from tenuto.protocol.message import SystemMessage
 from tenuto.protocol.model import Family, ToolSchema, family_of
-from tenuto.tool.run.registry import EDITING, PATCHING
+from tenuto.tool.run.registry import EDITING, PATCHING, is_builtin
 
 IDENTITY = """\
 You are Tenuto, a coding agent that works in a user's terminal, on their files, with the tools listed for you. \
@@ -112,6 +112,7 @@ def build_system_entry(live: LiveSession) -> SystemMessage:
         tools=tuple(schema.name for schema in schemas),
         tools_digest=tools_digest(schemas),
         family=family,
+        registered=tuple(schema for schema in schemas if not is_builtin(schema.name)),
     )
 
 

@@ -10,6 +10,7 @@ import msgspec
 
 from tenuto.config.commands import find_commands
 from tenuto.config.consent import Consent, Project, TrustItem, Verdict, project_of, shown_path
+from tenuto.config.mcp.files import waiting_items
 from tenuto.config.places import Where, user_home
 from tenuto.config.programs import SHORT_CHARS, command_item, files_below, read_bundle, skill_item
 from tenuto.config.project import EXTENSIONS, find_upwards
@@ -167,9 +168,15 @@ def _where(project: Project) -> Where:
     return Where(project.home, project.cwd, user_home(os.environ), project.touched)
 
 
+def find_servers(project: Project) -> Iterable[TrustItem]:
+    """Find MCP servers: programs that would be started, addresses that would be asked."""
+    return waiting_items(project)
+
+
 FINDERS: tuple[Callable[[Project], Iterable[TrustItem]], ...] = (
     find_settings,
     find_extensions,
+    find_servers,
     find_git_settings,
     find_skill_programs,
     find_command_programs,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 import msgspec
 
@@ -42,13 +42,39 @@ def builtin_schemas() -> tuple[ToolSchema, ...]:
     return _schemas
 
 
+class _Made(msgspec.Struct, frozen=True):
+    """Schemas that were put together, and which of them were not built in."""
+
+    registered: tuple[ToolSchema, ...]
+    schemas: tuple[ToolSchema, ...]
+
+
+def is_builtin(name: str) -> bool:
+    """Say whether a tool is one of ours, whose schema is always the same."""
+    return name in _BUILTIN
+
+
+class ToolSource(Protocol):
+    """Where tools come from that are not there from the start, and may go: MCP servers."""
+
+    @property
+    def offered(self) -> tuple[ToolSchema, ...]:
+        """What a model is told of the tools, in a fixed order: the same object until something has changed."""
+        ...
+
+    def find(self, name: str) -> Tool | None:
+        """Return the tool of that name, also one that a model was told of before and that is gone."""
+        ...
+
+
 class ToolRegistry:
     """Built-in tools, then registered ones, in a fixed order: what is sent must not change (DESIGN section 7)."""
 
     def __init__(self) -> None:
         self._tools: dict[str, Tool] = {}
         self._registered: dict[str, ToolSchema] = {}
-        self._schemas: dict[tuple[bool, frozenset[str]], tuple[ToolSchema, ...]] = {}
+        self._source: ToolSource | None = None
+        self._schemas: dict[tuple[bool, frozenset[str]], _Made] = {}
         self._warm = False
 
     def register(self, tool: Tool, schema: ToolSchema) -> None:
@@ -59,19 +85,37 @@ class ToolRegistry:
         self._schemas = {}
         self._tools[tool.name] = tool
 
+    def attach(self, source: ToolSource | None) -> None:
+        """Take the session's tools from elsewhere, or no longer."""
+        self._source = source
+
     def names(self) -> tuple[str, ...]:
         """Return the names of all tools."""
-        return (*_BUILTIN, *self._registered)
+        return (*_BUILTIN, *(schema.name for schema in self.registered))
 
-    def schemas(self, family: Family = "other", without: frozenset[str] = frozenset()) -> tuple[ToolSchema, ...]:
-        """Return what a model of that family is told of the tools: the same object until a tool is added."""
-        patches = family == "gpt"
+    @property
+    def registered(self) -> tuple[ToolSchema, ...]:
+        """What a model is told of the tools that are not built in, as they are now."""
+        more = self._source.offered if self._source is not None else ()
+        return (*self._registered.values(), *more) if self._registered else more
+
+    def schemas(
+        self,
+        family: Family = "other",
+        without: frozenset[str] = frozenset(),
+        registered: tuple[ToolSchema, ...] | None = None,
+    ) -> tuple[ToolSchema, ...]:
+        """Return what a model of that family is told of the tools: the same object until one of them is another.
+
+        `registered` are those that are not built in, as they were told before; else they are as they are now.
+        """
+        patches, more = family == "gpt", self.registered if registered is None else registered
         made = self._schemas.get((patches, without))
-        if made is None:
+        if made is None or (made.registered is not more and made.registered != more):
             others = without | (EDITING if patches else PATCHING)
             own = (schema for schema in builtin_schemas() if schema.name not in others)
-            made = self._schemas[patches, without] = (*own, *self._registered.values())
-        return made
+            made = self._schemas[patches, without] = _Made(more, (*own, *more))
+        return made.schemas
 
     def get(self, name: str) -> Tool | None:
         """Return a tool, loading its module at the first use; `None` when there is none of that name.
@@ -79,6 +123,8 @@ class ToolRegistry:
         A built-in one is there for every model, whatever it was told of: it may know it from elsewhere.
         """
         tool = self._tools.get(name)
+        if tool is None and self._source is not None and not is_builtin(name):
+            return self._source.find(name)
         if tool is None and name in _BUILTIN:
             module = import_module(f"tenuto.tool.{name}")
             tool = cast("Tool", getattr(module, _BUILTIN[name])())

@@ -28,6 +28,7 @@ SUBCOMMANDS = frozenset(
         "trust",
         "hooks",
         "skills",
+        "mcp",
     }
 )
 PROJECT_FILE = ".tenuto/settings.toml"

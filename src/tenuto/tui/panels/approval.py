@@ -142,7 +142,8 @@ def _head(state: UiState, request: ApprovalRequestedEvent, room: Room) -> list[L
     """Return the question and, where there is room for it, why it is asked."""
     said_below = " ".join(request.detail.split()).startswith(" ".join(request.summary.rstrip("…").split()))
     summary = "" if said_below and not request.diffs else sanitize_line(request.summary)
-    tool = sanitize_line(request.tool).replace("_", " ").capitalize()
+    is_of_server = request.tool.partition("_")[0] == "mcp"  # its summary names server and tool
+    tool = "MCP" if is_of_server else sanitize_line(request.tool).replace("_", " ").capitalize()
     changes = diff_summary(request.diffs, room.glyphs) if request.diffs else ()
     facts: list[Span] = [*((" ", "text") for _ in changes[:1]), *changes, *_count(state)]
     asks = "Allow? "

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
+from tenuto.guard.foreign import SERVER_TAG
 from tenuto.guard.terminal import sanitize_for_terminal, sanitize_line
 from tenuto.protocol.entry import TodoItem
 from tenuto.protocol.message import DenialView, DiffView, PlanView, ResultView, ShellView, TodoView
@@ -314,7 +315,14 @@ TOOL_RENDERERS: dict[str, ToolRenderer] = {
 
 
 def _unknown(name: str) -> ToolRenderer:
-    return ToolRenderer(title=sanitize_line(name) or "tool", subject=_pairs, lines=False, body=_output)
+    body = _framed if name.startswith("mcp") else _output
+    return ToolRenderer(title=sanitize_line(name) or "tool", subject=_pairs, lines=False, body=body)
+
+
+def _framed(item: ToolItem, _unfolded: bool = True) -> Sequence[Part]:
+    """Return what a server answered, without the tags that tell the model that it is data."""
+    text = _result_text(item).removeprefix(f"<{SERVER_TAG}>\n").removesuffix(f"\n</{SERVER_TAG}>")
+    return [Output(text, is_cut=item.result is not None and item.result.truncated)]
 
 
 def _pairs(arguments: Arguments) -> str:

@@ -1,0 +1,1 @@
+"""Tools of MCP servers: connections, names, results. `mcp` itself is imported in a thread, where servers are."""

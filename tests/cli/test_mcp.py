@@ -1,0 +1,126 @@
+"""`tenuto mcp`, MCP servers of `-p`, and every example of docs/mcp.md as it stands."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from tenuto.config.mcp.files import read_configured
+from tenuto.config.settings import Settings
+from tests.server import Call, Reply, ServerThread
+from tests.tool.mcp.servers import SCRIPT, as_json
+
+DOCUMENT = (Path(__file__).parents[2] / "docs" / "mcp.md").read_text()
+
+
+def examples(kind: str) -> list[str]:
+    return re.findall(rf"^```{kind}\n(.*?)^```", DOCUMENT, re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture
+def bin_with_uvx(tmp_path) -> str:
+    """A folder in which `uvx mcp-server-time` is the server of the tests, and `tenuto` is this one."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name, words in (
+        ("uvx", f'exec {sys.executable} {SCRIPT} good "$@"'),
+        ("tenuto", f'exec {sys.executable} -m tenuto "$@"'),
+    ):
+        (folder / name).write_text(f"#!/bin/sh\n{words}\n")
+        (folder / name).chmod(0o755)
+    return f"{folder}:/usr/bin:/bin"
+
+
+def test_every_command_of_the_page_runs_as_it_stands(run, tmp_path, bin_with_uvx):
+    (tmp_path / ".claude.json").write_text(json.dumps({"mcpServers": {"found": {"command": "uvx"}}}))
+    ran = 0
+    for example in examples("sh"):
+        for line in filter(None, example.splitlines()):
+            done = run("-c", line, program=["/bin/sh"], environ={"PATH": bin_with_uvx})
+            assert done.returncode == 0, (line, done.stderr)
+            ran += 1
+            if line.startswith("tenuto mcp test"):
+                assert "time answers (MCP 2025-11-25): 5 tools" in done.stdout and "mcp__time__echo" in done.stdout
+            if line.startswith("tenuto mcp import"):
+                assert "found  uvx" in done.stdout
+    assert ran >= 7
+    left = json.loads((tmp_path / "home" / "mcp.json").read_text())["mcpServers"]
+    assert set(left) == {"tracker", "wiki"}
+    assert left["tracker"] == {"command": "npx", "args": ["-y", "tracker-mcp"], "env": {"TOKEN": "${TRACKER_TOKEN}"}}
+
+
+@pytest.mark.parametrize("example", examples("json"))
+def test_every_file_of_the_page_is_read(example, tmp_path):
+    (tmp_path / "mcp.json").write_text(example)
+    found = read_configured(tmp_path, tmp_path / "nowhere", Settings())
+    assert [one.name for one in found.servers] == list(json.loads(example)["mcpServers"]) and not found.problems
+
+
+def test_list_names_no_secret_and_says_what_waits(run, tmp_path):
+    assert run("mcp", "add", "--env", "KEY=very-secret", "one", "prog", "--flag").returncode == 0
+    (run.work / ".mcp.json").write_text(json.dumps(as_json(theirs="good")))
+    shown, data = run("mcp", "list"), run("mcp", "list", "--json")
+    assert "KEY=… prog --flag" in shown.stdout and "theirs" in shown.stdout
+    assert "very-secret" not in shown.stdout + data.stdout
+    rows = {row["name"]: row["waits_for_trust"] for row in json.loads(data.stdout)["servers"]}
+    assert rows == {"one": False, "theirs": True}
+    assert str(SCRIPT) in run("mcp", "list", "--project").stdout
+
+
+def test_import_copies_what_is_new_and_a_project_s_server_by_name(run, tmp_path):
+    (run.work / ".mcp.json").write_text(json.dumps(as_json(theirs="good", other="good")))
+    assert "Copied 1 server" in run("mcp", "import", "--only", "theirs").stdout
+    assert "left out: you have one of that name" in run("mcp", "import", "--only", "theirs").stdout
+    assert set(json.loads((tmp_path / "home/mcp.json").read_text())["mcpServers"]) == {"theirs"}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("add", "a b", "prog"), "a name has"),
+        (("add", "one"), "name a command or an address"),
+        (("add", "--env", "KEY", "one", "prog"), "NAME=VALUE"),
+        (("remove", "none"), "there is no MCP server none"),
+        (("test", "none"), "there is no MCP server none"),
+        (("import", "/no/such/file"), "there is no file"),
+    ],
+)
+def test_bad_words_are_one_line_and_exit_code_2(run, words, said):
+    done = run("mcp", *words)
+    assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_test_of_a_server_that_does_not_start_says_why(run, tmp_path):
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home/mcp.json").write_text(json.dumps(as_json(bad="refusing")))
+    done = run("mcp", "test", "bad")
+    assert done.returncode == 1 and "no key was given" in done.stderr
+    assert json.loads(run("mcp", "test", "bad", "--json").stdout)["ready"] is False
+
+
+def test_a_run_without_a_user_has_the_tools_and_asks_by_rule(run, tmp_path):
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home/mcp.json").write_text(json.dumps(as_json(good="good", dead="refusing")))
+    call = Call("mcp__good__echo", {"text": "hello"})
+    script = [Reply(tool_calls=[call]), Reply("Done."), Reply(tool_calls=[call]), Reply("Done.")]
+    with ServerThread(script) as server:
+        refused = run("-p", "go", "--model", "openai-chat/test", "--mode", "ask", server=server)
+        allowed = run("-p", "go", "--model", "openai-chat/test", "--mode", "ask", "--allow", "mcp__good", server=server)
+    assert "mcp__good__echo" in refused.stderr and "MCP server dead cannot be used" in refused.stderr
+    last = json.dumps(server.requests[-1].body["messages"])
+    assert allowed.returncode == 0 and "hello" in last and "needs approval" in json.dumps(server.requests[1].body)
+
+
+def test_doctor_tells_what_is_configured_and_starts_nothing(run, tmp_path):
+    (tmp_path / "home").mkdir(mode=0o700)
+    servers = {"mcpServers": {"here": {"command": "sh"}, "gone": {"command": "no-such-program"}}}
+    (tmp_path / "home/mcp.json").write_text(json.dumps(servers))
+    (run.work / ".mcp.json").write_text(json.dumps(as_json(theirs="good")))
+    rows = [row for row in json.loads(run("doctor", "--json").stdout)["rows"] if row["name"] == "mcp"]
+    assert [row["state"] for row in rows] == ["problem", "note", "ok"]
+    assert "gone: there is no program no-such-program" in rows[0]["found"] and "theirs" in rows[1]["found"]
+    assert rows[2]["found"] == "2 servers"

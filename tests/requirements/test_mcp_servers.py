@@ -1,0 +1,162 @@
+"""MCP servers that nobody here wrote, called through the agent: `scripts/mcp-servers` installs them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import socket
+import subprocess
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tenuto.protocol.event import ToolOutputEvent, ToolResultEvent
+from tenuto.protocol.part import ImagePart, text_of
+from tests.core.harness import agent, one_call_each
+from tests.server import Call
+
+FOLDER = Path(os.environ.get("TENUTO_TEST_MCP_SERVERS") or Path.home() / ".cache" / "tenuto-mcp-servers")
+EVERYTHING = FOLDER / "node_modules/@modelcontextprotocol/server-everything/dist/index.js"
+FILES = FOLDER / "node_modules/@modelcontextprotocol/server-filesystem/dist/index.js"
+BIN = FOLDER / "venv" / "bin"
+NODE = shutil.which("node") or ""
+
+
+def need(*paths: Path) -> None:
+    for path in paths:
+        if not path.exists() or (path.suffix == ".js" and not NODE):
+            pytest.skip(
+                f"{path.name} of {path.parents[1].name} is not there: scripts/mcp-servers installs it (node, npm)"
+            )
+
+
+def program(name: str, *args: str) -> dict:
+    return {"command": str(BIN / name), "args": list(args)}
+
+
+@pytest.fixture
+def configure(tmp_path):
+    def write(**servers: dict) -> None:
+        (tmp_path / "home").mkdir(exist_ok=True)
+        (tmp_path / "home" / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
+
+    return write
+
+
+async def call(tmp_path, *calls: Call, **changes):
+    environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TENUTO_MCP__WAIT": "60"}
+    async with agent(tmp_path, one_call_each(*calls), environ=environ, **changes) as running:
+        await running.ask("go", timeout=90)
+        hub = running.runtime.live.mcp.hub
+        assert hub is not None
+        versions = {name: server.listing.version for name, server in hub.servers.items()}
+        return [event.message for event in running.of(ToolResultEvent)], running.of(ToolOutputEvent), versions
+
+
+async def test_everything_and_filesystem_over_stdio(tmp_path, configure):
+    need(EVERYTHING, FILES)
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "note.txt").write_text("a note\n")
+    configure(
+        all={"command": NODE, "args": [str(EVERYTHING), "stdio"]},
+        files={"command": NODE, "args": [str(FILES), str(tmp_path / "work")]},
+    )
+    results, live, versions = await call(
+        tmp_path,
+        Call("mcp_search", {"query": "echo"}),
+        Call("mcp_call", {"name": "mcp__all__echo", "arguments": {"message": "hello"}}),
+        Call("mcp_call", {"name": "mcp__all__get-tiny-image", "arguments": {}}),
+        Call(
+            "mcp_call", {"name": "mcp__all__trigger-long-running-operation", "arguments": {"duration": 1, "steps": 2}}
+        ),
+        Call(
+            "mcp_call", {"name": "mcp__files__read_text_file", "arguments": {"path": str(tmp_path / "work/note.txt")}}
+        ),
+    )
+    found, echo, image, _, note = results
+    assert "mcp__all__echo" in text_of(found.parts) and "Echo: hello" in text_of(echo.parts)
+    assert any(isinstance(part, ImagePart) for part in image.parts)
+    assert any("1/2" in event.text for event in live)
+    assert "a note" in text_of(note.parts)
+    assert versions == {"all": "2025-11-25", "files": "2025-11-25"}
+
+
+@contextmanager
+def served(port: int):
+    environ = {**os.environ, "PORT": str(port)}
+    server = subprocess.Popen([NODE, str(EVERYTHING), "streamableHttp"], env=environ, stderr=subprocess.PIPE, text=True)
+    try:
+        assert server.stderr is not None
+        for line in server.stderr:
+            if str(port) in line:
+                break
+        yield
+    finally:
+        server.kill()
+        server.wait()
+
+
+async def test_everything_over_streamable_http(tmp_path, configure):
+    need(EVERYTHING)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    configure(all={"type": "http", "url": f"http://127.0.0.1:{port}/mcp"})
+    with served(port):
+        results, live, versions = await call(
+            tmp_path,
+            Call("mcp__all__echo", {"message": "hello"}),
+            Call("mcp__all__get-structured-content", {"location": "New York"}),
+            Call("mcp__all__trigger-long-running-operation", {"duration": 1, "steps": 2}),
+            Call("mcp__all__trigger-elicitation-request", {}),
+            interactive=False,
+        )
+    echo, structured, _, asked = results
+    assert "Echo: hello" in text_of(echo.parts) and "temperature" in text_of(structured.parts)
+    assert any("1/2" in event.text for event in live)
+    assert "decline" in text_of(asked.parts)
+    assert versions == {"all": "2025-11-25"}
+
+
+async def test_git_time_and_fetch_of_the_newest_protocol(tmp_path, configure):
+    need(BIN / "mcp-server-git", BIN / "mcp-server-time", BIN / "mcp-server-fetch")
+    (tmp_path / "work").mkdir()
+    subprocess.run(["git", "init", "-q", "-b", "trunk", str(tmp_path / "work")], check=True)
+    configure(
+        git=program("mcp-server-git", "--repository", str(tmp_path / "work")),
+        time=program("mcp-server-time", "--local-timezone", "UTC"),
+        fetch=program("mcp-server-fetch"),
+    )
+    results, _, versions = await call(
+        tmp_path,
+        Call("mcp__git__git_status", {"repo_path": str(tmp_path / "work")}),
+        Call("mcp__time__convert_time", {"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"}),
+        Call("mcp__git__git_status", {"repo_path": "/nowhere"}),
+        Call("mcp__fetch__fetch", {"url": "http://127.0.0.1:9/"}),
+    )
+    status, time, nowhere, page = results
+    assert "trunk" in text_of(status.parts) and "21:00" in text_of(time.parts)
+    assert nowhere.is_error and page.is_error
+    assert versions == dict.fromkeys(("git", "time", "fetch"), "2026-07-28")
+
+
+async def test_a_cancelled_call_of_a_real_server_leaves_it_usable(tmp_path, configure):
+    need(EVERYTHING)
+    configure(all={"command": NODE, "args": [str(EVERYTHING), "stdio"]})
+    script = one_call_each(
+        Call("mcp__all__trigger-long-running-operation", {"duration": 60, "steps": 60}),
+        Call("mcp__all__echo", {"message": "still here"}),
+    )
+    from tenuto.protocol.operation import InterruptOperation
+
+    environ = {"PATH": os.environ["PATH"], "TENUTO_MCP__WAIT": "60"}
+    async with agent(tmp_path, script, environ=environ) as running:
+        await running.send("go")
+        await running.until(ToolOutputEvent, timeout=60)
+        await running.runtime.submit(InterruptOperation(session_id=running.runtime.session_id))
+        await asyncio.wait_for(running.runtime.wait_settled(), 20)
+        await running.ask("again")
+        assert "still here" in text_of(running.of(ToolResultEvent)[-1].message.parts)
