@@ -14,6 +14,7 @@ import pytest
 from tenuto.config.settings import (
     TOP_LEVEL_VARIABLES,
     AgentSettings,
+    AgentsSettings,
     BranchSummarySettings,
     CatalogueSettings,
     CompactionSettings,
@@ -42,6 +43,7 @@ SECTIONS: dict[str, type[Section]] = {
     "`[compaction.prompts]`": PromptSettings,
     "`[branch_summary]`": BranchSummarySettings,
     "`[agent]`": AgentSettings,
+    "`[agents]`": AgentsSettings,
     "`[tools]`": ToolSettings,
     "`[session]`": SessionSettings,
     "`[extensions]`": ExtensionSettings,

@@ -7,7 +7,7 @@ import os
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 import msgspec
 
@@ -17,6 +17,7 @@ from tenuto.config.settings import Settings
 from tenuto.core.bus import EventBus
 from tenuto.core.errors import UsageError
 from tenuto.core.state.approvals import OpenApprovals
+from tenuto.core.state.children import Children
 from tenuto.core.state.compaction_state import CompactionState
 from tenuto.core.state.extensions import Extensions
 from tenuto.core.state.live import READ_ONLY, LiveSession, ModelState, TaskState
@@ -28,7 +29,14 @@ from tenuto.protocol.entry import Mode, ModeEntry, ModelEntry
 from tenuto.protocol.event import ReplayFinishedEvent, SessionOpenedEvent, TodoChangedEvent
 from tenuto.protocol.message import DeveloperMessage
 from tenuto.protocol.model import ModelError
-from tenuto.protocol.operation import SessionAccess
+from tenuto.protocol.operation import (
+    ForkSessionOperation,
+    MoveSessionOperation,
+    NewSessionOperation,
+    OpeningOperation,
+    OpenSessionOperation,
+    SessionAccess,
+)
 from tenuto.session.errors import SessionError, SessionLocked, SessionNewer
 from tenuto.session.library.catalog import (
     SessionSummary,
@@ -42,7 +50,9 @@ from tenuto.session.log.log import sum_up
 from tenuto.session.moving import relocate
 from tenuto.session.paths import folder_identity, project_directory
 from tenuto.session.session import Session, Unsaved
-from tenuto.tool.run.context import ToolContext
+from tenuto.session.store import Store, agent_directories
+from tenuto.tool.output import ToolOutput
+from tenuto.tool.run.context import AgentTask, ToolContext
 from tenuto.tool.run.registry import ToolRegistry
 
 if TYPE_CHECKING:
@@ -119,6 +129,12 @@ def _name_unreadable(session: SessionSummary) -> str:
     return f"Session {session.id[:8]} cannot be read ({session.error}; {session.directory})"
 
 
+def connect_tools(live: LiveSession) -> None:
+    """Let the tools of a session know what only the session does."""
+    live.tool_context.window = live.window_size
+    live.tool_context.ask_compaction = partial(_ask_compaction, live)
+
+
 async def _ask_compaction(live: LiveSession, focus: str) -> str:
     from tenuto.core.compacting.asked import ask_compaction  # needed by few sessions, and 20 ms to import
 
@@ -148,6 +164,7 @@ class Opener:
         """Whether entries of a session that was closed could be saved nowhere."""
         self.stop_tasks: Callable[[LiveSession], Awaitable[None]] | None = None
         self.note_jobs: Callable[[LiveSession], None] | None = None
+        self.run_agent: Callable[[LiveSession, AgentTask, ToolContext], Awaitable[ToolOutput]] | None = None
 
     @property
     def open_one(self) -> LiveSession | None:
@@ -185,6 +202,20 @@ class Opener:
             await self._enter(self._open(directory, "read"), resumed=True, locked=isinstance(cause, SessionLocked))
         else:
             await self._enter(session, resumed=True)
+
+    async def change(self, operation: OpeningOperation) -> None:
+        """Make another session the open one, or this one elsewhere. Raises `UsageError`."""
+        match operation:
+            case OpenSessionOperation():
+                await self.open_session(operation.target, operation.access)
+            case MoveSessionOperation():
+                await self.move_session(operation.cwd)
+            case NewSessionOperation():
+                await self.new_session(operation.cwd)
+            case ForkSessionOperation():
+                await self.fork_session(operation.session_id, operation.seq)
+            case _:
+                assert_never(operation)
 
     async def open_session(self, target: str, access: SessionAccess = "write") -> None:
         """Leave the open session and open `target` (an id or the beginning of one). Raises `UsageError`."""
@@ -373,11 +404,13 @@ class Opener:
             model=ModelState(self.models.facts(model)),
             task=TaskState(queue_waiting=resumed and bool(state.queue)),
             compaction=CompactionState(strategy=start.compaction),
+            children=Children(self._settings.agents.side_by_side),
         )
-        self.models.load_blob = session.store.load_bytes
+        self.models.load_blob = self._current.load_blob
         self._current.tool_context.jobs.changed = partial(self._note_jobs, self._current)
-        self._current.tool_context.window = self._current.window_size
-        self._current.tool_context.ask_compaction = partial(_ask_compaction, self._current)
+        connect_tools(self._current)
+        if self.run_agent is not None and not session.is_read_only:
+            self._current.tool_context.run_agent = partial(self.run_agent, self._current)
         self._announce(self._current, resumed=resumed, locked=locked)
         if session.is_read_only:
             self._current.notify(READ_ONLY, "warning")
@@ -409,11 +442,13 @@ class Opener:
 
     async def _end_left(self, session: Session) -> None:
         """End what a killed program left running, and say so to the user and to the model (R-078)."""
-        if session.is_read_only or not session.store.processes.is_dir():
+        folders = [session.store, *(Store(folder) for folder in agent_directories(session.directory))]
+        places = [store.processes for store in folders if store.processes.is_dir()]
+        if session.is_read_only or not places:
             return
         from tenuto.tool.process.left_running import describe_left, end_left_commands, note_for_model
 
-        left = await asyncio.to_thread(end_left_commands, session.store.processes)
+        left = [one for place in places for one in await asyncio.to_thread(end_left_commands, place)]
         if left:
             session.append(DeveloperMessage(text=note_for_model(left)))
             self._remarks += describe_left(left)

@@ -140,6 +140,16 @@ def _reason_for_command(mode: Mode, subject: ApprovalSubject, root: str) -> str:
     return "; ".join(subject.concerns) or f"runs a command (mode: {mode})"
 
 
+_LOOKING_TEXT = "This agent only looks: this {tool} call was refused. Report what you found; another one makes changes."
+
+
+def refuse_change(subject: ApprovalSubject, workspace: Path) -> Refuse | None:
+    """Return the refusal of a call by an agent that may only look, `None` for a call that is judged like any other."""
+    if subject.kind not in {"edit", "execute"} or reads_only(subject, str(workspace)):
+        return None
+    return Refuse(reason=_LOOKING_TEXT.format(tool=subject.tool))
+
+
 def reads_only(subject: ApprovalSubject, root: str) -> bool:
     """Whether a command is a simple one that only reads, and only inside the workspace."""
     return (

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from tenuto.config.saved_approvals import SavedApproval, SavedApprovalsError
 from tenuto.core.state.approvals import Answer, Question
 from tenuto.core.state.live import LiveSession
-from tenuto.guard.approval import judge, reads_only, refusal_text
+from tenuto.guard.approval import judge, reads_only, refusal_text, refuse_change
 from tenuto.guard.subject import Allow, ApprovalSubject, Ask, Refuse, Verdict
 from tenuto.protocol.entry import ApprovalEntry, Mode, TodoEntry
 from tenuto.protocol.event import (
@@ -176,14 +176,20 @@ class CallRunner:
         )
 
     def _judge(self, prepared: PreparedCall) -> Verdict:
+        return self._judge_subject(prepared.subject)
+
+    def _judge_subject(self, subject: ApprovalSubject) -> Verdict:
+        """Judge as the session's mode and rules say; a sub-agent's calls by those of the session that it works for."""
         live = self._live
-        return judge(live.mode, prepared.subject, self._approvals(), live.tool_context.workspace)
+        workspace = live.tool_context.workspace
+        if live.kind is not None and live.kind.reads_only and (refused := refuse_change(subject, workspace)):
+            return refused
+        return judge(live.mode, subject, self._approvals(), workspace)
 
     def _may_look(self, place: ApprovalSubject) -> bool:
         """Say whether the file of a call may be looked at: it may be changed, or a user is going to be asked."""
-        live = self._live
-        verdict = judge(live.mode, place, self._approvals(), live.tool_context.workspace)
-        return isinstance(verdict, Allow) or (isinstance(verdict, Ask) and live.interactive)
+        verdict = self._judge_subject(place)
+        return isinstance(verdict, Allow) or (isinstance(verdict, Ask) and self._live.interactive)
 
     async def _to_be_asked(self) -> int:
         """Return how many of the calls that are not due yet will be asked about, as it looks now.
@@ -204,12 +210,12 @@ class CallRunner:
         if pattern and answer.decision in {"session", "project"}:
             is_kept = answer.decision == "project" and self._keep(tool, pattern)
             if not is_kept:
-                self._live.session.append(ApprovalEntry(tool=tool, pattern=pattern))
+                self._live.owner.session.append(ApprovalEntry(tool=tool, pattern=pattern))
         return None
 
     def _approvals(self) -> Iterator[ApprovalEntry]:
         """Yield what the user has allowed beforehand: in this session, then permanently in this directory."""
-        live = self._live
+        live = self._live.owner
         yield from live.allowed
         yield from live.session.state.approvals
         yield from live.saved_approvals.of(live.tool_context.workspace)

@@ -7,23 +7,25 @@ import contextlib
 from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from msgspec import Struct, field
 
 from tenuto.compaction.measure.budget import Budget, aim_for, assumed_window, budget_for
 from tenuto.compaction.measure.meter import ContextSize, Meter, should_compact_threshold
 from tenuto.compaction.measure.weight import estimate_tools
+from tenuto.config.agents import AgentKind
 from tenuto.config.saved_approvals import SavedApprovals
 from tenuto.config.settings import Settings
 from tenuto.core.bus import EventBus
 from tenuto.core.errors import describe_failure
 from tenuto.core.start import Limits
 from tenuto.core.state.approvals import OpenApprovals
+from tenuto.core.state.children import Children
 from tenuto.core.state.compaction_state import CompactionState
 from tenuto.core.state.extensions import Extensions
 from tenuto.core.state.pin_notes import PinNotes
-from tenuto.core.state.reminders import MODE_TEXTS, ChangedFiles, alone_text
+from tenuto.core.state.reminders import MODE_TEXTS, ChangedFiles, alone_text, child_text
 from tenuto.model.registry import ModelRegistry
 from tenuto.protocol.entry import ApprovalEntry, Level, Mode
 from tenuto.protocol.event import (
@@ -43,6 +45,7 @@ from tenuto.tool.run.registry import ToolRegistry
 if TYPE_CHECKING:
     from tenuto.protocol.entry import ShellEntry
     from tenuto.protocol.event import Outcome
+    from tenuto.protocol.operation import OpeningOperation
     from tenuto.session.session import Session
     from tenuto.tool.process.process import Job
 
@@ -157,9 +160,8 @@ READ_ONLY = "Open elsewhere: nothing is written here, so nothing can be sent. /f
 """What is said of a session that is only read, when it is opened and whenever something is to be sent (R-066)."""
 
 UNSAVED = "unsaved"
-COMPACT_TOOL = "compact"
-"""The tool with which the agent asks for a compaction; a setting leaves it out."""
-WITHOUT_COMPACT = frozenset({COMPACT_TOOL})
+COMPACT_TOOL, AGENT_TOOL = "compact", "agent"
+"""The tools with which the agent asks for a compaction and has sub-agents; settings leave them out."""
 PREPARE_SHARE = 0.8
 """Of the trigger: from here on the next compaction's summary is written beside a running task."""
 
@@ -189,6 +191,10 @@ class SessionServices(Struct, frozen=True, eq=False, kw_only=True):
     """Rules of scope "run": what needs no approval in this run."""
     answer_note: str = ""
     """What the model is told of the form of its last answer."""
+    parent: LiveSession | None = None
+    """The session that a sub-agent works for."""
+    kind: AgentKind | None = None
+    """What kind of a sub-agent works here; `None`: none does."""
     meter: Meter = field(default_factory=Meter)
     notified: set[str] = field(default_factory=set[str])
     """Kinds of notices that this session has had and that are not given a second time."""
@@ -202,12 +208,31 @@ class SessionServices(Struct, frozen=True, eq=False, kw_only=True):
 
     @property
     def mode(self) -> Mode:
-        """The session's approval mode."""
+        """The session's approval mode; a sub-agent has that of the session that it works for, whatever it becomes."""
+        if self.parent is not None:
+            return self.parent.mode
         return self.session.state.mode or self.settings.mode
+
+    @property
+    def plans(self) -> bool:
+        """Whether a plan is worked out here that the user approves."""
+        return self.mode == "plan" and self.kind is None
+
+    @property
+    def owner(self) -> SessionServices:
+        """The session whose rules hold here and which keeps the user's answers: the one that no other has begun."""
+        return self if self.parent is None else self.parent.owner
+
+    @property
+    def depth(self) -> int:
+        """How many sessions stand above this one."""
+        return 0 if self.parent is None else self.parent.depth + 1
 
     @property
     def mode_text(self) -> str:
         """What the model is told of the mode."""
+        if self.kind is not None:
+            return child_text(self.mode, self.owner.allowed, self.kind.reads_only, self.interactive)
         if self.interactive:
             return MODE_TEXTS[self.mode]
         return alone_text(self.mode, self.allowed, self.answer_note)
@@ -265,6 +290,8 @@ class ReminderState(Struct, eq=False):
     pins: PinNotes = field(default_factory=PinNotes)
     place: str = ""
     """What was found out of the working directory when it was last needed."""
+    agents: str | None = None
+    """What the model is told of the agents of the user and the project; `None`: it has no tool for them."""
 
 
 class LiveSession(SessionServices, frozen=True, eq=False, kw_only=True):
@@ -277,6 +304,19 @@ class LiveSession(SessionServices, frozen=True, eq=False, kw_only=True):
     task: TaskState = field(default_factory=TaskState)
     compaction: CompactionState = field(default_factory=CompactionState)
     reminders: ReminderState = field(default_factory=ReminderState)
+    children: Children
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether something waits for the user's word: a call here, or one of a sub-agent."""
+        return self.approvals.is_open or self.children.is_asking
+
+    def load_blob(self, sha256: str) -> bytes:
+        """Return an image of the session or of a sub-agent that runs. Raises `FileNotFoundError`."""
+        try:
+            return self.session.store.load_bytes(sha256)
+        except FileNotFoundError:
+            return self.children.load_blob(sha256)
 
     @property
     def facts(self) -> ModelFacts:
@@ -312,12 +352,13 @@ class LiveSession(SessionServices, frozen=True, eq=False, kw_only=True):
         stored = self.session.reading.system
         if stored is None or not stored.tools:
             return self.offered_schemas()
-        without = frozenset[str]() if COMPACT_TOOL in stored.tools else WITHOUT_COMPACT
+        without = frozenset(name for name in (COMPACT_TOOL, AGENT_TOOL) if name not in stored.tools)
         return self.tools.schemas(family_of(self.facts), without)
 
     def offered_schemas(self) -> tuple[ToolSchema, ...]:
         """Return the schemas of the tools that a new `system` entry would name."""
-        without = frozenset[str]() if self.settings.compaction.tool else WITHOUT_COMPACT
+        offered = {COMPACT_TOOL: self.settings.compaction.tool, AGENT_TOOL: self.settings.agents.enabled}
+        without = frozenset(name for name, is_offered in offered.items() if not is_offered)
         return self.tools.schemas(family_of(self.facts), without)
 
     @property
@@ -418,3 +459,24 @@ class LiveSession(SessionServices, frozen=True, eq=False, kw_only=True):
         return TaskSettledEvent(
             session_id=self.id, outcome=task.last_outcome, error=task.last_error, refused=task.refused
         )
+
+
+class SessionHolder(Protocol):
+    """Who holds the session that an executor works in: the program's `Opener`, or a sub-agent's own."""
+
+    @property
+    def open_one(self) -> LiveSession | None:
+        """The open session, if there is one."""
+        ...
+
+    def live(self, session_id: str) -> LiveSession:
+        """Return the open session if it is the one asked for. Raises `UsageError`."""
+        ...
+
+    def show_again(self, session_id: str) -> None:
+        """Tell the whole of the session again, because its leaf has moved."""
+        ...
+
+    async def change(self, operation: OpeningOperation) -> None:
+        """Make another session the open one. Raises `UsageError`."""
+        ...

@@ -60,11 +60,30 @@ def alone_text(mode: Mode, allowed: Sequence[ApprovalEntry], answer_note: str) -
     return " ".join(part for part in parts if part)
 
 
+CHILD_TEXTS: Mapping[Mode, str] = {
+    **{mode: text.replace("The user is asked", "A user is asked") for mode, text in MODE_TEXTS.items()},
+    "plan": "Approval mode: plan, of the agent that you work for. Only look; what changes anything is refused.",
+}
+
+
+def child_text(mode: Mode, allowed: Sequence[ApprovalEntry], reads_only: bool, interactive: bool) -> str:
+    """Return what a sub-agent is told of the mode that it works in: that of the agent that it works for."""
+    if reads_only:
+        return "Approval mode: only look. Calls that change anything are refused, whatever the mode."
+    if interactive or mode == "plan":
+        return CHILD_TEXTS[mode]
+    rules = ", ".join(f"{rule.tool} {rule.pattern}" for rule in allowed)
+    return f"{ALONE_TEXTS[mode]} Allowed all the same: {rules}." if rules else ALONE_TEXTS[mode]
+
+
 MAX_CHANGED_FILES = 20
 _COMMIT_DIGITS = 12
 _PERCENT = re.compile(r"(\d+) %")
 _HERE = "Working directory: "
-KINDS = ("environment", PLACE_KIND, "mode")
+AGENTS_KIND = "agents"
+"""A note on the agents of the user and the project, for the tool that runs them."""
+NO_AGENTS = "There are no agents for the agent tool any more but explore and general."
+KINDS = ("environment", PLACE_KIND, "mode", AGENTS_KIND)
 FILES_KIND, JOBS_KIND, FILL_KIND = "changed files", "ended jobs", "context"
 FILL_MARKS = (80, 60)
 """Hundredths of the trigger at which the model is told how full the context is, once each until a compaction."""
@@ -101,13 +120,17 @@ def is_place_due(told: Mapping[str, str], cwd: Path) -> bool:
 
 
 def due_messages(
-    told: Mapping[str, str], mode_text: str, cwd: Path, now: float, place: str = ""
+    told: Mapping[str, str], mode_text: str, cwd: Path, now: float, place: str = "", *, agents: str | None = None
 ) -> list[DeveloperMessage]:
-    """Return what has to be told before the next request; `place` is what is to be told where that is due."""
+    """Return what has to be told before the next request; `place` is what is to be told where that is due.
+
+    `agents` lists the agents that there are beside the built-in ones (`None`: nothing is to be said of them).
+    """
     current = {
         "environment": environment_text(cwd, now),
         PLACE_KIND: place if place and is_place_due(told, cwd) else told.get(PLACE_KIND),
         "mode": mode_text,
+        AGENTS_KIND: agents or (NO_AGENTS if agents is not None and told.get(AGENTS_KIND) else None),
     }
     due = ((kind, text) for kind, text in current.items() if text is not None and told.get(kind) != text)
     return [DeveloperMessage(text=text, kind=kind) for kind, text in due]

@@ -11,6 +11,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+import msgspec
+
 from tenuto.config.settings import ToolSettings
 from tenuto.guard.subject import ApprovalSubject
 from tenuto.protocol.message import FileUse, HistoryEvent
@@ -105,6 +107,11 @@ class SessionPlaces(HistoryReader, Protocol):
         ...
 
     @property
+    def directory(self) -> Path:
+        """Where its log lies, with what is beside it and its sub-agents."""
+        ...
+
+    @property
     def store(self) -> Store:
         """What lies beside its log."""
         ...
@@ -113,6 +120,18 @@ class SessionPlaces(HistoryReader, Protocol):
     def state(self) -> FileState:
         """The session's live state."""
         ...
+
+
+class AgentTask(msgspec.Struct, frozen=True, kw_only=True):
+    """What a sub-agent is to do: the `agent` by its name, the whole `prompt`, a few words on it for the user."""
+
+    prompt: str
+    agent: str = "general"
+    description: str = ""
+
+
+RunAgent = Callable[[AgentTask, "ToolContext"], Awaitable[ToolOutput]]
+"""Runs a sub-agent for the call of a context. Raises `ToolError` where there can be none."""
 
 
 def _ignore(_: str) -> None:
@@ -151,6 +170,8 @@ class ToolContext:
         """Hosts that turned out to have a private address: the next call asks for them."""
         self.ask_compaction: Callable[[str], Awaitable[str]] | None = None
         """Asks for a compaction with a focus; returns what the model is told, or raises `ToolError` with why not."""
+        self.run_agent: RunAgent | None = None
+        """Runs a sub-agent; `None` where there are none."""
         self.when_stored: dict[str, Callable[[], None]] = {}
         """What is to be done when the result of a call, by its id, is in the log."""
 

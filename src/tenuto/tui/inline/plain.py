@@ -186,6 +186,7 @@ class Menus:
             lines += [line.text.rstrip() for line in plan_lines(request.detail, self._columns, self._glyphs)]
         else:
             lines = [f"Allow {sanitize_line(request.tool)}?{count} {sanitize_line(request.summary)}"]
+            lines += [f"Sub-agent {sanitize_line(request.agent)} asks."] if request.agent else []
             lines += [f"Why it is asked: {sanitize_line(request.reason)}"] if request.reason else []
             lines += [line.text.rstrip() for line in approval_detail(request, self._columns - 4, self._glyphs)]
         for number, option in enumerate(approval_options(request), 1):
