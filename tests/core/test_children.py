@@ -7,7 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from tenuto.core.start import Limits
 from tenuto.protocol.entry import UsageEntry
 from tenuto.protocol.event import (
     ApprovalRequestedEvent,
@@ -22,7 +24,7 @@ from tenuto.protocol.part import text_of
 from tenuto.session.session import Session
 from tenuto.session.store import AGENTS
 from tests.core.harness import PROTOCOLS, Agent, agent
-from tests.server import Call, HttpError, Item, Reply, Request
+from tests.server import Call, HttpError, Item, Reply, Request, Tokens
 
 Answer = Callable[[Request], Reply]
 
@@ -241,3 +243,18 @@ async def test_j5_a_limit_of_steps_ends_a_child_with_what_it_said(tmp_path: Path
         assert "is not done: stopped after 3 turns ([agents] max_steps)" in text_of(result.parts)
         assert "Step" in text_of(result.parts)
         assert view_of(result).outcome == "limit_reached"
+
+
+async def test_j5_the_limit_of_cost_counts_a_sub_agent_while_it_runs(tmp_path: Path) -> None:
+    def child(request: Request) -> Reply:
+        call = Call("bash", {"command": f"echo {len(results_in(request))}"})
+        return Reply(tool_calls=[call], usage=Tokens(input=100_000, output=1_000))
+
+    script = by_role([Reply(tool_calls=[task("Look")]), Reply("Done.")], child)
+    async with agent(tmp_path, script, limits=Limits(cost=1.0)) as running:
+        model = running.runtime.live.model
+        model.facts = replace(model.facts, input_price=3.0, output_price=15.0)
+        settled = await running.ask("PARENT go")
+        assert settled.outcome == "limit_reached", settled
+        assert 1 <= (running.session.state.usage.cost or 0) < 2
+        assert view_of(results(running)[0]).outcome == "limit_reached"

@@ -255,6 +255,7 @@ class Child:
         text, usage = last_words(session.path()), session.usage
         files = collect_files(session, parent.session.store)
         self._is_left = True
+        self._context.emit("answered\n" if outcome == "completed" else f"{outcome.replace('_', ' ')}\n")
         counted = 0
         if usage != Usage():
             entry = UsageEntry(usage=usage, purpose=agent_purpose(self.kind.name), model=self.live.facts.id)
