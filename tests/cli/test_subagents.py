@@ -94,3 +94,16 @@ def test_j5_a_project_s_agents_stay_in_the_project_and_a_bad_file_is_named(tmp_p
     agents = read_agents(tmp_path / "home", tmp_path, tmp_path / "work", ToolRegistry().names())
     assert set(agents.kinds) == {EXPLORE, GENERAL}
     assert len(agents.problems) == 2
+
+
+def test_j5_a_session_is_repaired_with_its_sub_agents_and_each_is_shown_by_its_id(run, tmp_path: Path):
+    script = by_role([Reply(tool_calls=[task("Look")]), Reply("Done.")], lambda _: Reply("Seen."))
+    with ServerThread(script) as server:
+        done = run("-p", "PARENT go", *MODEL, "--output-format", "json", server=server)
+    parent = json.loads(done.stdout)["session_id"]
+    (child,) = (path.name for path in (tmp_path / "home").glob(f"sessions/*/{parent}/agents/*"))
+    repaired = run("sessions", "repair", parent)
+    assert repaired.returncode == 0, repaired.stderr
+    assert [line.split()[1] for line in repaired.stdout.splitlines()] == [f"{parent}:", f"{child}:"]
+    assert child in run("sessions", "show", child[:8]).stdout
+    assert child not in run("sessions", "list").stdout

@@ -31,7 +31,7 @@ def test_j5_children_are_seen_asked_read_and_ended(place: Workplace, arguments: 
     calls = [task("Wait for long", description="The slow one"), task("Touch", "general", description="The quick one")]
     place.serve(by_role([Reply(tool_calls=calls), Reply("Both are over.")], child))
     pager, seen = place.folder / "pager", place.folder / "seen.txt"
-    pager.write_text(f'#!/bin/sh\ncat > {seen}\n')
+    pager.write_text(f"#!/bin/sh\ncat > {seen}\n")
     pager.chmod(0o755)
     screen = place.open(100, 34, PAGER=str(pager))
     screen.start("--model", "openai-chat/test", "--mode", "ask", *arguments)

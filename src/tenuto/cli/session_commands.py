@@ -314,7 +314,7 @@ def run_repair(words: tuple[str, ...], home: Path) -> int:
     try:
         code = _repair(directory, take_over=parsed.take_over)
         agents = [_repair(folder, take_over=parsed.take_over) for folder in list(agent_directories(directory))]
-        return max(code, *agents)
+        return max((code, *agents))
     except (SessionError, OSError) as error:
         return complain(str(error), FAILED)
 
