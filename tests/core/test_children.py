@@ -27,6 +27,7 @@ from tests.core.harness import PROTOCOLS, Agent, agent
 from tests.server import Call, HttpError, Item, Reply, Request, Tokens
 
 Answer = Callable[[Request], Reply]
+pytestmark = pytest.mark.matrix
 
 
 def task(prompt: str, kind: str = "explore", **more: str) -> Call:
