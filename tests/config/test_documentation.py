@@ -15,6 +15,7 @@ from tenuto.config.fitting import plain_type
 from tenuto.config.settings import (
     TOP_LEVEL_VARIABLES,
     AgentSettings,
+    AgentsSettings,
     ApprovalSettings,
     BranchSummarySettings,
     CatalogueSettings,
@@ -47,6 +48,7 @@ SECTIONS: dict[str, type[Section]] = {
     "`[branch_summary]`": BranchSummarySettings,
     "`[approvals]`": ApprovalSettings,
     "`[agent]`": AgentSettings,
+    "`[agents]`": AgentsSettings,
     "`[tools]`": ToolSettings,
     "`[sandbox]`": SandboxSettings,
     "`[session]`": SessionSettings,

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tenuto.cli.session_commands import run_restore
-from tenuto.core.opening import ClosedSession, _save_elsewhere, close_session
+from tenuto.core.closing import ClosedSession, _save_elsewhere, close_session
 from tenuto.protocol.event import NoticeEvent
 from tenuto.protocol.operation import NewSessionOperation
 from tenuto.session.library.catalog import list_sessions

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tenuto.core.opening import close_session
+from tenuto.core.closing import close_session
 from tenuto.protocol.entry import ModeEntry, ModelEntry
 from tenuto.session.importers.import_session import _clear_staging
 from tenuto.session.library.catalog import list_sessions

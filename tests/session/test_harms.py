@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tenuto.core.opening import close_session
+from tenuto.core.closing import close_session
 from tenuto.core.transcript import replay
 from tenuto.protocol.entry import BranchEntry, ModeEntry, ModelEntry, QueuedEntry, UndoEntry
 from tenuto.protocol.message import CompactionEntry, SystemMessage

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import msgspec
+from typing import TYPE_CHECKING, assert_never
 
 from tenuto.config.project import find_hook_files
 from tenuto.config.saved_approvals import FILE as SAVED_APPROVALS
 from tenuto.config.saved_approvals import SavedApprovals
 from tenuto.config.settings import Settings
 from tenuto.core.bus import EventBus
+from tenuto.core.closing import close_session
 from tenuto.core.errors import UsageError
 from tenuto.core.state.approvals import OpenApprovals
+from tenuto.core.state.children import Children
 from tenuto.core.state.compaction_state import CompactionState
 from tenuto.core.state.extensions import Extensions
 from tenuto.core.state.live import READ_ONLY, LiveSession, ModelState, SettingsInUse, TaskState
@@ -31,7 +30,14 @@ from tenuto.protocol.entry import DirectoryEntry, Mode, ModeEntry, ModelEntry
 from tenuto.protocol.event import ReplayFinishedEvent, SessionOpenedEvent, TodoChangedEvent
 from tenuto.protocol.message import DeveloperMessage
 from tenuto.protocol.model import ModelError
-from tenuto.protocol.operation import SessionAccess
+from tenuto.protocol.operation import (
+    ForkSessionOperation,
+    MoveSessionOperation,
+    NewSessionOperation,
+    OpeningOperation,
+    OpenSessionOperation,
+    SessionAccess,
+)
 from tenuto.session.errors import SessionError, SessionLocked, SessionNewer
 from tenuto.session.library.catalog import (
     SessionSummary,
@@ -44,9 +50,11 @@ from tenuto.session.library.catalog import (
 from tenuto.session.log.log import sum_up
 from tenuto.session.moving import relocate
 from tenuto.session.paths import folder_identity, project_directory
-from tenuto.session.session import Session, Unsaved
+from tenuto.session.session import Session
+from tenuto.session.store import Store, agent_directories
+from tenuto.tool.output import ToolOutput
 from tenuto.tool.run.confining import make_sandbox
-from tenuto.tool.run.context import ToolContext
+from tenuto.tool.run.context import AgentTask, ToolContext
 from tenuto.tool.run.registry import ToolRegistry
 
 if TYPE_CHECKING:
@@ -54,49 +62,6 @@ if TYPE_CHECKING:
     from tenuto.core.start import Start
     from tenuto.extension.hooks.commands import HookCommands
     from tenuto.guard.sandbox.sandbox import Sandbox
-
-
-class ClosedSession(msgspec.Struct, frozen=True):
-    """What the user has to know of a session that was closed; `text` is empty when all is well.
-
-    `lost` says that entries of it are nowhere.
-    """
-
-    text: str = ""
-    lost: bool = False
-
-
-def close_session(session: Session) -> ClosedSession:
-    """Close a session in good order; one that began here and in which nothing was ever said leaves nothing behind."""
-    if session.is_read_only:
-        session.close()
-        return ClosedSession()
-    if not session.has_content:
-        session.discard()
-        return ClosedSession()
-    session.save_meta()
-    unsaved = session.unsaved
-    farewell = _save_elsewhere(session, unsaved) if unsaved is not None else ClosedSession()
-    session.close()
-    return farewell
-
-
-def _save_elsewhere(session: Session, unsaved: Unsaved) -> ClosedSession:
-    """Write the whole session to the first place that takes it; return how to bring it back from there."""
-    import shlex
-    import tempfile
-
-    lost = f"This session could not be saved ({unsaved.reason})"
-    for place in (Path(tempfile.gettempdir()), session.cwd, Path.home()):
-        folder = place / f"tenuto-{session.id}-{os.urandom(3).hex()}"
-        try:
-            path = session.save_copy(folder)
-        except OSError:
-            continue
-        back = shlex.join(["tenuto", "sessions", "restore", str(path)])
-        return ClosedSession(f"{lost}. All of it is in {path}; when there is room again: {back}")
-    text = f"{lost}, and no other place could be written to: its last {unsaved.entries} entries are lost"
-    return ClosedSession(text, lost=True)
 
 
 CHECK_SECONDS = 10.0
@@ -124,6 +89,12 @@ def resolve_directory(text: str, base: Path) -> Path:
 
 def _name_unreadable(session: SessionSummary) -> str:
     return f"Session {session.id[:8]} cannot be read ({session.error}; {session.directory})"
+
+
+def connect_tools(live: LiveSession) -> None:
+    """Let the tools of a session know what only the session does."""
+    live.tool_context.window = live.window_size
+    live.tool_context.ask_compaction = partial(_ask_compaction, live)
 
 
 async def _ask_compaction(live: LiveSession, focus: str) -> str:
@@ -159,6 +130,7 @@ class Opener:
         """Whether entries of a session that was closed could be saved nowhere."""
         self.stop_tasks: Callable[[LiveSession], Awaitable[None]] | None = None
         self.note_jobs: Callable[[LiveSession], None] | None = None
+        self.run_agent: Callable[[LiveSession, AgentTask, ToolContext], Awaitable[ToolOutput]] | None = None
 
     @property
     def open_one(self) -> LiveSession | None:
@@ -196,6 +168,20 @@ class Opener:
             await self._enter(self._open(directory, "read"), resumed=True, locked=isinstance(cause, SessionLocked))
         else:
             await self._enter(session, resumed=True)
+
+    async def change(self, operation: OpeningOperation) -> None:
+        """Make another session the open one, or this one elsewhere. Raises `UsageError`."""
+        match operation:
+            case OpenSessionOperation():
+                await self.open_session(operation.target, operation.access)
+            case MoveSessionOperation():
+                await self.move_session(operation.cwd)
+            case NewSessionOperation():
+                await self.new_session(operation.cwd)
+            case ForkSessionOperation():
+                await self.fork_session(operation.session_id, operation.seq)
+            case _:
+                assert_never(operation)
 
     async def open_session(self, target: str, access: SessionAccess = "write") -> None:
         """Leave the open session and open `target` (an id or the beginning of one). Raises `UsageError`."""
@@ -389,11 +375,13 @@ class Opener:
             model=ModelState(self.models.facts(model)),
             task=TaskState(queue_waiting=resumed and bool(state.queue)),
             compaction=CompactionState(strategy=start.compaction),
+            children=Children(self._in_use.settings.agents.side_by_side),
         )
-        self.models.load_blob = session.store.load_bytes
+        self.models.load_blob = self._current.load_blob
         self._current.tool_context.jobs.changed = partial(self._note_jobs, self._current)
-        self._current.tool_context.window = self._current.window_size
-        self._current.tool_context.ask_compaction = partial(_ask_compaction, self._current)
+        connect_tools(self._current)
+        if self.run_agent is not None and not session.is_read_only:
+            self._current.tool_context.run_agent = partial(self.run_agent, self._current)
         self._announce(self._current, resumed=resumed, locked=locked)
         if session.is_read_only:
             self._current.notify(READ_ONLY, "warning")
@@ -462,11 +450,13 @@ class Opener:
 
     async def _end_left(self, session: Session) -> None:
         """End what a killed program left running, and say so to the user and to the model (R-078)."""
-        if session.is_read_only or not session.store.processes.is_dir():
+        folders = [session.store, *(Store(folder) for folder in agent_directories(session.directory))]
+        places = [store.processes for store in folders if store.processes.is_dir()]
+        if session.is_read_only or not places:
             return
         from tenuto.tool.process.left_running import describe_left, end_left_commands, note_for_model
 
-        left = await asyncio.to_thread(end_left_commands, session.store.processes)
+        left = [one for place in places for one in await asyncio.to_thread(end_left_commands, place)]
         if left:
             session.append(DeveloperMessage(text=note_for_model(left)))
             self._remarks += describe_left(left)

@@ -23,6 +23,7 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     "jobs": ("action", "job"),
     "recall": ("query",),
     "compact": ("focus",),
+    "agent": ("description", "prompt"),
 }
 """The arguments that say what a built-in call is about, most telling first."""
 

@@ -27,6 +27,7 @@ _BUILTIN = {
     "jobs": "JobsTool",
     "recall": "RecallTool",
     "compact": "CompactTool",
+    "agent": "AgentTool",
 }
 PATCHING, EDITING = frozenset({"apply_patch"}), frozenset({"edit", "write"})
 """What OpenAI's models were trained to change files with, and what all others change them with."""
@@ -48,6 +49,7 @@ class ToolRegistry:
         self._tools: dict[str, Tool] = {}
         self._registered: dict[str, ToolSchema] = {}
         self._schemas: dict[tuple[bool, frozenset[str]], tuple[ToolSchema, ...]] = {}
+        self._left_out: frozenset[str] = frozenset()
         self._warm = False
 
     def register(self, tool: Tool, schema: ToolSchema) -> None:
@@ -58,16 +60,25 @@ class ToolRegistry:
         self._schemas = {}
         self._tools[tool.name] = tool
 
+    def only(self, names: frozenset[str]) -> ToolRegistry:
+        """Return a registry with no tools but these. Who may edit or write may do so by a patch, and the reverse."""
+        made = ToolRegistry()
+        changing = PATCHING | EDITING
+        made._left_out = frozenset(self.names()) - (names if changing.isdisjoint(names) else names | changing)
+        made._registered = {name: schema for name, schema in self._registered.items() if name not in made._left_out}
+        made._tools = {name: self._tools[name] for name in made._registered}
+        return made
+
     def names(self) -> tuple[str, ...]:
         """Return the names of all tools."""
-        return (*_BUILTIN, *self._registered)
+        return tuple(name for name in (*_BUILTIN, *self._registered) if name not in self._left_out)
 
     def schemas(self, family: Family = "other", without: frozenset[str] = frozenset()) -> tuple[ToolSchema, ...]:
         """Return what a model of that family is told of the tools: the same object until a tool is added."""
         patches = family == "gpt"
         made = self._schemas.get((patches, without))
         if made is None:
-            others = without | (EDITING if patches else PATCHING)
+            others = without | self._left_out | (EDITING if patches else PATCHING)
             own = (schema for schema in builtin_schemas() if schema.name not in others)
             made = self._schemas[patches, without] = (*own, *self._registered.values())
         return made
@@ -78,7 +89,7 @@ class ToolRegistry:
         A built-in one is there for every model, whatever it was told of: it may know it from elsewhere.
         """
         tool = self._tools.get(name)
-        if tool is None and name in _BUILTIN:
+        if tool is None and name in _BUILTIN and name not in self._left_out:
             module = import_module(f"tenuto.tool.{name}")
             tool = cast("Tool", getattr(module, _BUILTIN[name])())
             self._tools[name] = tool
