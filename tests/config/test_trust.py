@@ -168,16 +168,14 @@ def test_s1_a_project_makes_the_mode_stricter_and_with_trust_looser_but_never_au
 
 
 def test_s1_many_keys_are_one_line_and_what_is_no_setting_is_named_as_such(tmp_path: Path) -> None:
-    text = (
-        "boats = 1\n[tools]\n" + "\n".join(f'"k{{{number}}}" = 1' for number in range(20)) + "\n[ui]\nthem = 'dark'\n"
-    )
-    write(tmp_path / "project/.tenuto/settings.toml", text)
+    text = "boats = 1\n" + "\n".join(f'[providers."k{{{number}}}"]\nbase_url = "x"' for number in range(20))
+    write(tmp_path / "project/.tenuto/settings.toml", f"{text}\n[ui]\nthem = 'dark'\n")
     found, problems = load_settings(tmp_path / "home", tmp_path / "project", {})
     assert found == Settings()
     assert len(problems) == 3
-    assert 'tools."k{0}", ' in problems[0] and " and 12 more are ignored" in problems[0]
-    assert "boats is ignored: there is no such setting" in problems[1]
-    assert "ui.them is ignored: there is no such setting; did you mean ui.theme?" in problems[2]
+    assert "boats is ignored: there is no such setting" in problems[0]
+    assert "ui.them is ignored: there is no such setting; did you mean ui.theme?" in problems[1]
+    assert 'providers."k{0}".base_url, ' in problems[2] and " and 12 more are ignored" in problems[2]
 
 
 def pipe(file: Path, _outside: Path) -> None:
