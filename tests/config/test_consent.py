@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -74,8 +75,10 @@ def test_what_has_no_digest_is_never_trusted(home: Path, work: Path) -> None:
     assert consent.verdict(project, item(digest="")) == "waiting"
 
 
-def test_r075_the_file_is_the_users_alone_and_keeps_their_comments(home: Path, work: Path) -> None:
-    os.umask(0)
+def test_r075_the_file_is_the_users_alone_and_keeps_their_comments(
+    home: Path, work: Path, request: pytest.FixtureRequest
+) -> None:
+    request.addfinalizer(partial(os.umask, os.umask(0)))
     consent, project = Consent(home), project_of(work, home)
     consent.decide(project, [item(), item("other")], trusted=True)
     assert stat.S_IMODE(consent.file.stat().st_mode) == 0o600 and stat.S_IMODE(home.stat().st_mode) == 0o700

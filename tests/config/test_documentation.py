@@ -16,6 +16,7 @@ from tenuto.config.mcp.servers import McpServer
 from tenuto.config.settings import (
     TOP_LEVEL_VARIABLES,
     AgentSettings,
+    AgentsSettings,
     ApprovalSettings,
     BranchSummarySettings,
     CatalogueSettings,
@@ -49,6 +50,7 @@ SECTIONS: dict[str, type[Section | McpServer]] = {
     "`[branch_summary]`": BranchSummarySettings,
     "`[approvals]`": ApprovalSettings,
     "`[agent]`": AgentSettings,
+    "`[agents]`": AgentsSettings,
     "`[tools]`": ToolSettings,
     "`[sandbox]`": SandboxSettings,
     "`[session]`": SessionSettings,

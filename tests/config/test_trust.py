@@ -42,6 +42,7 @@ WITH_TRUST = frozenset(
         "agent.final_check",
         "agent.job_wait",
         "agent.wake",
+        *(f"agents.{key}" for key in ("enabled", "models", "depth", "side_by_side", "max_steps")),
         "branch_summary.reserve_tokens",
         *(
             f"tools.{key}"
@@ -86,7 +87,7 @@ ONLY_THE_USER = frozenset(
 """Whoever adds a setting decides here, or in `PROJECT_KEYS`, who may set it."""
 TO_COME = {"keys"}
 """Settings that other work brings; they are the user's alone from their first day on."""
-NUMBERS = (600, 6_000, 7.5)
+NUMBERS = (2, 600, 6_000, 7.5)
 WORDS = ("split", "esc-esc", "off", "light", "edits", "plan", "request", "anthropic", "wait", "landlock")
 VALUES = (True, False, *NUMBERS, *WORDS)
 ALL = dict(leaves(Settings))

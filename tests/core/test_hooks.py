@@ -62,6 +62,35 @@ def last_result(running) -> ToolResultMessage:
     return running.of(ToolResultEvent)[-1].message
 
 
+# --- sub-agents ---
+
+
+async def test_hooks_guard_a_sub_agents_calls_and_hear_of_its_end(tmp_path):
+    guarded = [group(notes(tmp_path)), group(says(tmp_path, decides("deny", "not here"), "guard"), matcher="Bash")]
+    every = {event: [group(notes(tmp_path))] for event in ("UserPromptSubmit", "Stop", "SessionStart")}
+    own(tmp_path, PreToolUse=guarded, SubagentStop=[group(notes(tmp_path), matcher="general")], **every)
+    task = Call("agent", {"prompt": "Do it", "agent": "general"})
+    left = {True: [Reply(tool_calls=[MAKE]), Reply("I could not.")], False: [Reply(tool_calls=[task])]}
+
+    def script(request):
+        replies = left[not any("PARENT" in item.text for item in request.items if item.kind == "user")]
+        return replies.pop(0) if replies else Reply("Done.")
+
+    async with agent(tmp_path, script) as running:
+        await running.ask("PARENT go")
+        (result,) = running.of(ToolResultEvent)
+        assert made(tmp_path) == "", "the guard holds for a sub-agent"
+        while "SubagentStop" not in events_told(tmp_path):
+            await asyncio.sleep(0.01)
+        (ended,) = [one for one in told(tmp_path) if one["hook_event_name"] == "SubagentStop"]
+        assert ended["session_id"] == running.session.id
+        assert ended["agent_type"] == "general" and ended["last_assistant_message"] == "I could not."
+        assert ended["agent_id"] == result.message.ui[0].session
+        assert ended["agent_transcript_path"].endswith(f"{ended['agent_id']}/events.jsonl")
+        for event in every:
+            assert events_told(tmp_path).count(event) == 1, "a sub-agent's task and answer are not the user's"
+
+
 # --- every event ---
 
 

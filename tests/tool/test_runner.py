@@ -179,6 +179,7 @@ async def test_every_builtin_tool_loads_and_says_what_it_is() -> None:
         "fetch",
         "recall",
         "skill",
+        "agent",
     }
     assert registry.get("nope") is None
 

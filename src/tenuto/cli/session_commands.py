@@ -34,6 +34,7 @@ from tenuto.session.log.history import INDEX_NAME
 from tenuto.session.log.log import LOG_NAME, Damage, read_log
 from tenuto.session.moving import Way, rejoin
 from tenuto.session.session import Session
+from tenuto.session.store import agent_directories
 from tenuto.text.figures import format_bytes, format_cost, plural
 
 
@@ -311,7 +312,9 @@ def run_repair(words: tuple[str, ...], home: Path) -> int:
     if isinstance(directory, int):
         return directory
     try:
-        return _repair(directory, take_over=parsed.take_over)
+        code = _repair(directory, take_over=parsed.take_over)
+        agents = [_repair(folder, take_over=parsed.take_over) for folder in list(agent_directories(directory))]
+        return max((code, *agents))
     except (SessionError, OSError) as error:
         return complain(str(error), FAILED)
 

@@ -44,7 +44,7 @@ from tenuto.text.bounding import shorten
 from tenuto.text.estimate import estimate_text
 from tenuto.text.figures import describe_origin, format_count, format_prices
 from tenuto.tool.output import clean_text
-from tenuto.tool.recall import Question, Span, recall
+from tenuto.tool.recall import Question, Span, agent_records, recall
 from tenuto.tool.run.context import ToolError
 from tenuto.tool.search.search import run_stoppable
 
@@ -257,9 +257,10 @@ async def run_recall(runtime: Runtime, argument: str) -> list[CommandOutcome]:
         return [Say("Say what to look for: /recall WORDS, /recall /REGEX/, or /recall #120-140.", "warning")]
     session = runtime.live.session
     entries, outputs = session.path(), session.store.outputs
+    agents = agent_records(session.directory, branches=False)
     try:
         question = parse_question(argument)
-        search = asyncio.ensure_future(run_stoppable(lambda stop: recall(question, entries, outputs, stop)))
+        search = asyncio.ensure_future(run_stoppable(lambda stop: recall(question, entries, outputs, stop, agents)))
         text = await _wait_for(search, runtime)
     except ToolError as error:
         raise UsageError(str(error)) from error

@@ -290,9 +290,13 @@ def _wait_for_reader(path: str) -> int | None:
 async def run_transcript(runtime: Runtime, argument: str) -> list[CommandOutcome]:
     """Show all of it, whatever is on the screen: its beginning at once, the rest as it is read."""
     del argument
+    return [await asyncio.to_thread(page_session, runtime.live.session)]
+
+
+def page_session(session: Session) -> Page:
+    """Return the page with all that was said in a session. Raises `UsageError`."""
     try:
-        chunks = await asyncio.to_thread(_begin, runtime.live.session)
-        return [Page(open_stream(chunks, ".md"))]
+        return Page(open_stream(_begin(session), ".md"))
     except (OSError, SessionError) as error:
         raise UsageError(f"the transcript cannot be written: {error}") from error
 

@@ -177,6 +177,13 @@ COMMANDS: tuple[Command, ...] = (
         topic="work_commands",
     ),
     Command(
+        "agents",
+        "the sub-agents: read what one did, end one; which kinds there are",
+        "[ID|end ID|kinds]",
+        values=("end", "kinds"),
+        topic="work_commands",
+    ),
+    Command(
         "diff",
         "what has changed in the work tree since the last commit, new files too",
         "[PATH]",

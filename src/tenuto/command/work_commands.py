@@ -7,16 +7,25 @@ import contextlib
 import os
 import tempfile
 import time
+from itertools import islice
 from typing import Literal
 
 from tenuto.command.outcome import SURE, Choice, Choose, CommandOutcome, Page, RowChanged, Say
+from tenuto.core.agent.kinds import agents_of
 from tenuto.core.errors import UsageError
 from tenuto.core.runtime import Runtime
+from tenuto.core.state.live import LiveSession
 from tenuto.guard.terminal import sanitize_for_terminal
 from tenuto.protocol.entry import QueuedEntry
-from tenuto.protocol.operation import EditQueueOperation
+from tenuto.protocol.message import AgentView, ToolResultMessage
+from tenuto.protocol.operation import EditQueueOperation, InterruptOperation
 from tenuto.protocol.part import text_of
-from tenuto.text.figures import format_seconds
+from tenuto.session.agents import SHORT_ID
+from tenuto.session.library.catalog import summarise_session
+from tenuto.session.session import Session
+from tenuto.session.store import AGENTS, find_agent
+from tenuto.session.view.tree import newest_of_kind
+from tenuto.text.figures import format_seconds, format_spending, plural
 from tenuto.tool.process.job_table import Job
 
 USAGE = "/queue lists what waits; /queue edit, delete, steer, up or down and a number change it"
@@ -139,6 +148,71 @@ def _page(job: Job) -> CommandOutcome:
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         file.write(f"$ {sanitize_for_terminal(job.text)}\n[{_state(job)}]\n\n{text}\n")
     return Page(path)
+
+
+AGENTS_USAGE = "/agents lists the sub-agents; /agents ID shows the transcript of one, /agents end ID ends it"
+LISTED_AGENTS = 50
+
+
+async def run_agents(runtime: Runtime, argument: str) -> list[CommandOutcome]:
+    """List the sub-agents of this session, show the transcript of one, or end it (`end ID`, `ID end`).
+
+    `kinds` lists the agents that there are. Raises `UsageError` for a sub-agent that there is not.
+    """
+    words = [word for word in argument.split() if word != SURE]
+    live = runtime.live
+    if words == ["kinds"]:
+        return [await asyncio.to_thread(_kinds, live)]
+    if not words:
+        rows = await asyncio.to_thread(_agent_rows, live)
+        return (
+            [Choose("Sub-agents (Enter: transcript)", "agents", rows, in_order=True, acts=("end",))]
+            if rows
+            else [await asyncio.to_thread(_kinds, live)]
+        )
+    is_end = "end" in words
+    name = next((word for word in words if word != "end"), "")
+    folder = find_agent(live.session.directory, name)
+    if folder is None:
+        raise UsageError(f"there is no sub-agent “{name}”; {AGENTS_USAGE}" if name else AGENTS_USAGE)
+    if not is_end:
+        from tenuto.command.file_commands import page_session
+
+        return [await asyncio.to_thread(lambda: page_session(Session.open(folder, read_only=True)))]
+    child = live.children.find(folder.name)
+    if child is None:
+        return [Say(f"{folder.name[:SHORT_ID]} has ended already.")]
+    await runtime.submit(InterruptOperation(session_id=folder.name))
+    return [Say(f"Ending {child.label}; what it had said goes to its parent.")]
+
+
+def _agent_rows(live: LiveSession) -> tuple[Choice, ...]:
+    """Return those that run, then those that have ended, the newest first."""
+    rows = [
+        Choice(child_id, child.label, f"running · {child.facts} · {child_id[:SHORT_ID]}")
+        for child_id, child in live.children.running.items()
+    ]
+    for result in islice(newest_of_kind(live.session.path(), ToolResultMessage), 2_000):
+        for view in result.ui:
+            if isinstance(view, AgentView) and len(rows) < LISTED_AGENTS:
+                spent = f"{plural(view.steps, 'step')} · {format_spending(view.tokens, view.cost)}"
+                said = text_of(result.parts)[:PREVIEW_BYTES]
+                detail = f"{view.outcome.replace('_', ' ')} · {spent} · {view.session[:SHORT_ID]}"
+                title = _title_of(live, view.session)
+                rows.append(Choice(view.session, f"{view.agent}{title}", detail, preview=said))
+    return tuple(rows)
+
+
+def _title_of(live: LiveSession, child: str) -> str:
+    summary = summarise_session(live.session.directory / AGENTS / child)
+    return f": {summary.name[:MAX_CHARACTERS]}" if summary is not None else ""
+
+
+def _kinds(live: LiveSession) -> CommandOutcome:
+    """Return the agents that a task can be given to, and from where they are."""
+    kinds = agents_of(live).kinds.values()
+    lines = [f"{kind.name}: {kind.description}{f' ({kind.source})' if kind.source else ''}" for kind in kinds]
+    return Say("\n".join(("No sub-agent has worked here yet. There are:", *map(sanitize_for_terminal, lines))))
 
 
 async def _end(runtime: Runtime, job: Job) -> list[CommandOutcome]:

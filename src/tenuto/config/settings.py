@@ -152,6 +152,21 @@ class AgentSettings(Section, frozen=True, kw_only=True):
     job_wait: Seconds = 600.0
 
 
+class AgentsSettings(Section, frozen=True, kw_only=True):
+    """Sub-agents. `enabled`: the model has the tool that runs them. `models` has by an agent's name, or by a name of a
+    model that an agent's file uses, the model that it gets.
+
+    `depth`: 1 lets the agent have sub-agents, 2 those as well, and so on. `side_by_side` run at a time in a session,
+    `max_steps` calls of the model are made by each.
+    """
+
+    enabled: bool = True
+    models: dict[str, str] = {}
+    depth: Annotated[int, Meta(ge=1, le=3)] = 1
+    side_by_side: Annotated[int, Meta(ge=1, le=16)] = 4
+    max_steps: Annotated[int, Meta(ge=1, le=1_000)] = 50
+
+
 class ExtensionSettings(Section, frozen=True, kw_only=True):
     """Python extensions. `paths` are files, packages or folders of them, seen from Tenuto's home; `disabled` names.
 
@@ -270,6 +285,7 @@ class Settings(Section, frozen=True, kw_only=True):
     branch_summary: BranchSummarySettings = BranchSummarySettings()
     approvals: ApprovalSettings = ApprovalSettings()
     agent: AgentSettings = AgentSettings()
+    agents: AgentsSettings = AgentsSettings()
     tools: ToolSettings = ToolSettings()
     sandbox: SandboxSettings = SandboxSettings()
     session: SessionSettings = SessionSettings()

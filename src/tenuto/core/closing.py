@@ -1,4 +1,4 @@
-"""Closing a session: nothing of it is lost, and what cannot be saved in its place is saved elsewhere."""
+"""Closing a session: in good order, without a trace where nothing was said, elsewhere where it cannot be saved."""
 
 from __future__ import annotations
 

@@ -18,8 +18,7 @@ from msgspec import Struct, field
 from tenuto.core.agent.task import AgentTask
 from tenuto.core.bus import EventBus
 from tenuto.core.errors import EXPECTED_FAILURES, EndedEarlyError, TaskFailedError, describe_failure, names_nothing
-from tenuto.core.opening import Opener
-from tenuto.core.state.live import READ_ONLY, LiveSession
+from tenuto.core.state.live import READ_ONLY, LiveSession, SessionHolder
 from tenuto.core.state.windows import change_model, find_model, is_too_small
 from tenuto.core.transcript import earlier_events
 from tenuto.protocol.entry import (
@@ -206,13 +205,20 @@ _WITHOUT_WRITING = (
 class Executor:
     """Carries out operations. Tasks of one session never overlap; what fails becomes an event, never an exception."""
 
-    def __init__(self, bus: EventBus, opener: Opener) -> None:
+    def __init__(self, bus: EventBus, opener: SessionHolder) -> None:
         self._bus = bus
         self._opener = opener
         self.tasks = TaskManager(bus)
 
     async def submit(self, operation: AnyOperation) -> str:
-        """Carry out `operation`; a task that it starts runs on. Returns the submission id."""
+        """Carry out `operation`; a task that it starts runs on. Returns the submission id.
+
+        One for a running sub-agent goes there.
+        """
+        live = self._opener.open_one
+        child = live.children.find(operation.session_id) if live is not None else None
+        if child is not None:
+            return await child.submit(operation)
         try:
             if not isinstance(operation, _WITHOUT_WRITING):
                 self._require_writable(operation.session_id)
@@ -261,14 +267,8 @@ class Executor:
                 self._run_shell(operation)
             case SetTitleOperation():
                 self._set_title(operation)
-            case OpenSessionOperation():
-                await self._opener.open_session(operation.target, operation.access)
-            case MoveSessionOperation():
-                await self._opener.move_session(operation.cwd)
-            case NewSessionOperation():
-                await self._opener.new_session(operation.cwd)
-            case ForkSessionOperation():
-                await self._opener.fork_session(operation.session_id, operation.seq)
+            case OpenSessionOperation() | MoveSessionOperation() | NewSessionOperation() | ForkSessionOperation():
+                await self._opener.change(operation)
             case ShowEarlierOperation():
                 await self._show_earlier(operation)
             case FindEarlierOperation():
@@ -319,7 +319,7 @@ class Executor:
             raise TaskFailedError("a compaction waits for the running step already")
         if await explain_needless(live, operation):
             return False
-        if live.approvals.is_open:
+        if live.is_asking:
             live.notify("The compaction waits for your answer to the open question, and for what you allow.")
             try:
                 await live.task.boundary.wait(running.finished)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from tenuto.config.places import user_home
 from tenuto.config.project import find_hook_files
@@ -16,13 +16,13 @@ from tenuto.config.settings import Settings
 from tenuto.core.bus import EventBus
 from tenuto.core.closing import close_session
 from tenuto.core.errors import UsageError
+from tenuto.core.session_tools import begin_servers, connect_tools
 from tenuto.core.state.approvals import OpenApprovals
+from tenuto.core.state.children import Children
 from tenuto.core.state.compaction_state import CompactionState
-from tenuto.core.state.elicitation import ask_elicitation
 from tenuto.core.state.extensions import Extensions
 from tenuto.core.state.live import READ_ONLY, LiveSession, ModelState, SettingsInUse, TaskState
-from tenuto.core.state.mcp import Place, SessionServers
-from tenuto.core.state.skills import load_for_model
+from tenuto.core.state.mcp import SessionServers
 from tenuto.core.state.windows import ModelChange, change_model, split_model
 from tenuto.core.transcript import recent_events
 from tenuto.core.trusting import Trusting
@@ -33,7 +33,14 @@ from tenuto.protocol.entry import DirectoryEntry, Mode, ModeEntry, ModelEntry
 from tenuto.protocol.event import ReplayFinishedEvent, SessionOpenedEvent, TodoChangedEvent
 from tenuto.protocol.message import DeveloperMessage
 from tenuto.protocol.model import ModelError
-from tenuto.protocol.operation import SessionAccess
+from tenuto.protocol.operation import (
+    ForkSessionOperation,
+    MoveSessionOperation,
+    NewSessionOperation,
+    OpeningOperation,
+    OpenSessionOperation,
+    SessionAccess,
+)
 from tenuto.session.errors import SessionError, SessionLocked, SessionNewer
 from tenuto.session.library.catalog import (
     SessionSummary,
@@ -47,8 +54,10 @@ from tenuto.session.log.log import sum_up
 from tenuto.session.moving import relocate
 from tenuto.session.paths import folder_identity, project_directory
 from tenuto.session.session import Session
+from tenuto.session.store import Store, agent_directories
+from tenuto.tool.output import ToolOutput
 from tenuto.tool.run.confining import make_sandbox
-from tenuto.tool.run.context import ToolContext
+from tenuto.tool.run.context import AgentTask, ToolContext
 from tenuto.tool.run.registry import ToolRegistry
 
 if TYPE_CHECKING:
@@ -85,18 +94,6 @@ def _name_unreadable(session: SessionSummary) -> str:
     return f"Session {session.id[:8]} cannot be read ({session.error}; {session.directory})"
 
 
-async def _ask_compaction(live: LiveSession, focus: str) -> str:
-    from tenuto.core.compacting.asked import ask_compaction  # needed by few sessions, and 20 ms to import
-
-    return await ask_compaction(live, focus)
-
-
-def _tell_late(live: LiveSession, names: tuple[str, ...]) -> bool:
-    """Say whether the model was told of other tools than these: then they join later."""
-    stored = live.session.reading.system
-    return stored is not None and tuple(schema.name for schema in stored.registered) != names
-
-
 class Opener:
     """Holds the one open session and changes it."""
 
@@ -124,6 +121,7 @@ class Opener:
         """Whether entries of a session that was closed could be saved nowhere."""
         self.stop_tasks: Callable[[LiveSession], Awaitable[None]] | None = None
         self.note_jobs: Callable[[LiveSession], None] | None = None
+        self.run_agent: Callable[[LiveSession, AgentTask, ToolContext], Awaitable[ToolOutput]] | None = None
 
     @property
     def open_one(self) -> LiveSession | None:
@@ -161,6 +159,20 @@ class Opener:
             await self._enter(self._open(directory, "read"), resumed=True, locked=isinstance(cause, SessionLocked))
         else:
             await self._enter(session, resumed=True)
+
+    async def change(self, operation: OpeningOperation) -> None:
+        """Make another session the open one, or this one elsewhere. Raises `UsageError`."""
+        match operation:
+            case OpenSessionOperation():
+                await self.open_session(operation.target, operation.access)
+            case MoveSessionOperation():
+                await self.move_session(operation.cwd)
+            case NewSessionOperation():
+                await self.new_session(operation.cwd)
+            case ForkSessionOperation():
+                await self.fork_session(operation.session_id, operation.seq)
+            case _:
+                assert_never(operation)
 
     async def open_session(self, target: str, access: SessionAccess = "write") -> None:
         """Leave the open session and open `target` (an id or the beginning of one). Raises `UsageError`."""
@@ -357,13 +369,14 @@ class Opener:
             model=ModelState(self.models.facts(model)),
             task=TaskState(queue_waiting=resumed and bool(state.queue)),
             compaction=CompactionState(strategy=start.compaction),
+            children=Children(self._in_use.settings.agents.side_by_side),
         )
-        self.models.load_blob = session.store.load_bytes
-        self._begin_servers(self._current)
+        self.models.load_blob = self._current.load_blob
+        begin_servers(self._current, self._in_use.settings, self._start.environ)
         self._current.tool_context.jobs.changed = partial(self._note_jobs, self._current)
-        self._current.tool_context.window = self._current.window_size
-        self._current.tool_context.ask_compaction = partial(_ask_compaction, self._current)
-        self._current.tool_context.load_skill = partial(load_for_model, self._current)
+        connect_tools(self._current)
+        if self.run_agent is not None and not session.is_read_only:
+            self._current.tool_context.run_agent = partial(self.run_agent, self._current)
         self._announce(self._current, resumed=resumed, locked=locked)
         if session.is_read_only:
             self._current.notify(READ_ONLY, "warning")
@@ -416,18 +429,6 @@ class Opener:
 
         return make_hooks(files, session, self._start)
 
-    def _begin_servers(self, live: LiveSession) -> None:
-        """Look for MCP servers beside everything else; a session that is only read has none."""
-        if live.session.is_read_only:
-            return
-        live.mcp.begin(
-            self._in_use.settings,
-            Place(cwd=live.session.cwd, home=live.home, environ=self._start.environ, folder=live.session.directory),
-            live.notify,
-            partial(_tell_late, live),
-            partial(ask_elicitation, live.approvals, live.interactive),
-        )
-
     def _note_jobs(self, live: LiveSession) -> None:
         """A background job began or ended."""
         live.publish_usage()
@@ -444,11 +445,13 @@ class Opener:
 
     async def _end_left(self, session: Session) -> None:
         """End what a killed program left running, and say so to the user and to the model (R-078)."""
-        if session.is_read_only or not session.store.processes.is_dir():
+        folders = [session.store, *(Store(folder) for folder in agent_directories(session.directory))]
+        places = [store.processes for store in folders if store.processes.is_dir()]
+        if session.is_read_only or not places:
             return
         from tenuto.tool.process.left_running import describe_left, end_left_commands, note_for_model
 
-        left = await asyncio.to_thread(end_left_commands, session.store.processes)
+        left = [one for place in places for one in await asyncio.to_thread(end_left_commands, place)]
         if left:
             session.append(DeveloperMessage(text=note_for_model(left)))
             self._remarks += describe_left(left)

@@ -1,7 +1,6 @@
-"""What a front-end holds: the open session, the executor, and the one way in for prompts (DESIGN section 2).
+"""What a front-end holds: the open session, the executor, and the one way in for prompts (`core/submit.py`).
 
-A prompt is on disk first; then comes a compaction where it is due, then the agent. Building a runtime reads settings
-and opens a log; it makes no network request and imports no HTTP library.
+Building a runtime reads settings and opens a log; it makes no network request and imports no HTTP library.
 """
 
 from __future__ import annotations
@@ -11,123 +10,30 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tenuto.config.settings import load_settings
-from tenuto.core.agent.attachments import adopt_images
-from tenuto.core.agent.overflow import run_preflight
 from tenuto.core.bus import EventBus, Listener
 from tenuto.core.errors import describe_failure
 from tenuto.core.executor import Executor
 from tenuto.core.opening import Opener
 from tenuto.core.start import Start
-from tenuto.core.state.live import READ_ONLY, LiveSession
-from tenuto.core.state.prompt import ensure_system_entry
-from tenuto.core.state.windows import describe_sizes, forget_learned_window, where_learned
+from tenuto.core.state.live import LiveSession
+from tenuto.core.submit import submit_prompt
 from tenuto.guard.secrets import KNOWN
 from tenuto.private_files import doubt_home
-from tenuto.protocol.entry import DequeuedEntry, Origin, QueuedEntry
-from tenuto.protocol.event import AnyEvent, PromptReturnedEvent, TaskFinishedEvent, TaskSettledEvent
-from tenuto.protocol.operation import (
-    AnyOperation,
-    ChangeModelOperation,
-    ChangeModeOperation,
-    CompactSessionOperation,
-    RunAgentOperation,
-)
+from tenuto.protocol.entry import Origin
+from tenuto.protocol.event import AnyEvent, TaskFinishedEvent, TaskSettledEvent
+from tenuto.protocol.operation import AnyOperation, ChangeModelOperation, ChangeModeOperation
 from tenuto.protocol.part import ContentPart
 
 if TYPE_CHECKING:
     from tenuto.core.compacting.preparation import AheadOfTime
+    from tenuto.tool.output import ToolOutput
+    from tenuto.tool.run.context import AgentTask, ToolContext
 
 
-async def submit_prompt(
-    executor: Executor,
-    live: LiveSession,
-    parts: tuple[ContentPart, ...],
-    *,
-    origin: Origin = "typed",
-    steer: bool = False,
-    before: int = 0,
-) -> str:
-    """Queue a prompt and see that it is worked on; return the submission that will serve it.
+async def _run_agent(live: LiveSession, task: AgentTask, context: ToolContext) -> ToolOutput:
+    from tenuto.core.children import run_agent  # needed by few sessions
 
-    While something runs the prompt only joins the queue: it is on disk, shown, and sent in order. Empty `parts`
-    continue with what is queued (the user pressed Enter at a waiting queue). `before` is the seq of the queued prompt
-    that it stands in front of (0: at the end).
-    """
-    queued = None
-    if live.session.is_read_only:
-        _refuse(live, parts)
-        return ""
-    if parts:
-        parts = adopt_images(live, parts)
-        queued = live.session.append(QueuedEntry(parts=parts, origin=origin, steer=steer, before=before))
-        live.publish_queue()
-    running = executor.tasks.running(live.id)
-    if running is not None:
-        return running.submission_id
-    with executor.holding(live):
-        try:
-            is_ready = await _is_ready(executor, live, queued)
-        except BaseException:
-            live.task.queue_waiting = bool(live.session.state.queue)  # the caller gets the reason, and has the text
-            raise
-        if is_ready and executor.tasks.running(live.id) is None and live.session.state.queue:
-            return await executor.submit(RunAgentOperation(session_id=live.id))
-    return ""
-
-
-def _refuse(live: LiveSession, parts: tuple[ContentPart, ...]) -> None:
-    """Hand a prompt back that nothing may be written for (R-066)."""
-    live.task.last_outcome, live.task.last_error = "failed", READ_ONLY
-    if parts:
-        live.bus.publish(PromptReturnedEvent(session_id=live.id, parts=parts, reason=READ_ONLY))
-    else:
-        live.notify(READ_ONLY, "warning")
-
-
-async def _is_ready(executor: Executor, live: LiveSession, queued: QueuedEntry | None) -> bool:
-    """Compact if that is due, and say whether the prompt can be sent now; if not, it goes back into the editor."""
-    if live.session.reading.system is None:
-        await live.mcp.wait()
-    ensure_system_entry(live)  # what is measured is the whole request, the first one too (R-006, R-025)
-    run_preflight(live)
-    if live.is_compaction_due():
-        operation = CompactSessionOperation(session_id=live.id, reason="threshold")
-        finished = await executor.wait_for(await executor.submit(operation))
-        if finished is not None and finished.outcome == "interrupted":
-            _give_back(live, queued, "the compaction was cancelled; nothing was sent")
-            return False
-    if _is_over_window(live) and not (forget_learned_window(live) and not _is_over_window(live)):
-        _give_back(
-            live,
-            queued,
-            f"the prompt does not fit the window ({describe_sizes(live)}); shorten it or attach it as a file"
-            f"{_room_to_make(live)}, or change to a model with a larger window with /model{where_learned(live)}",
-        )
-        return False
-    return True
-
-
-def _room_to_make(live: LiveSession) -> str:
-    """Return what else helps where the prompt would fit an empty conversation."""
-    size = live.measure()
-    return ", or make room with /compact" if size.fixed + size.queued < live.budget().window else ""
-
-
-def _is_over_window(live: LiveSession) -> bool:
-    budget = live.budget()
-    return budget.known and live.measure().tokens >= budget.window
-
-
-def _give_back(live: LiveSession, queued: QueuedEntry | None, reason: str) -> None:
-    """Take the prompt out of the queue and hand it to the editor."""
-    live.task.last_outcome, live.task.last_error = "failed", reason
-    if queued is not None and any(waiting.seq == queued.seq for waiting in live.session.state.queue):
-        live.session.append(DequeuedEntry(target=queued.seq, reason="edited"))
-        live.bus.publish(PromptReturnedEvent(session_id=live.id, parts=queued.parts, reason=reason))
-    else:
-        live.notify(reason, "warning")
-    live.task.queue_waiting = bool(live.session.state.queue)
-    live.publish_queue()
+    return await run_agent(live, task, context)
 
 
 CATALOGUE_DELAY = 3.0
@@ -148,6 +54,7 @@ class Runtime:
         self.executor = Executor(self.bus, self.opener)
         self.opener.stop_tasks = self.executor.stop
         self.opener.note_jobs = self.executor.note_jobs
+        self.opener.run_agent = _run_agent
         self._settled: asyncio.Future[TaskSettledEvent] | None = None
         self.bus.subscribe(self._note)
         self._ahead: AheadOfTime | None = None
@@ -218,7 +125,7 @@ class Runtime:
     async def submit_prompt(
         self, parts: tuple[ContentPart, ...], *, steer: bool = False, before: int = 0, origin: Origin = "typed"
     ) -> str:
-        """Send a prompt: the one way in (`core/runtime.py`)."""
+        """Send a prompt: the one way in (`core/submit.py`)."""
         return await submit_prompt(self.executor, self.live, parts, steer=steer, before=before, origin=origin)
 
     async def wait_for(self, submission_id: str) -> TaskFinishedEvent | None:

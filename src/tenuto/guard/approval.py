@@ -160,6 +160,16 @@ def _is_in(path: str, places: Sequence[str]) -> bool:
     return any(is_inside(path, place) for place in places)
 
 
+_LOOKING_TEXT = "This agent only looks: this {tool} call was refused. Report what you found; another one makes changes."
+
+
+def refuse_change(subject: ApprovalSubject) -> Refuse | None:
+    """Return the refusal of a call by an agent that may only look, `None` for a call that is judged like any other."""
+    if subject.kind not in {"edit", "execute"} or reads_only(subject):
+        return None
+    return Refuse(reason=_LOOKING_TEXT.format(tool=subject.tool), why="the agent only looks")
+
+
 def reads_only(subject: ApprovalSubject) -> bool:
     """Whether a command only reads, and only what may be read unasked."""
     return subject.kind == "execute" and subject.reads and not subject.leaves_sandbox

@@ -268,7 +268,8 @@ class ApprovalRequestedEvent(Event, frozen=True, kw_only=True, tag="approval_req
     `reason` says why it asks. `kinds` are what can be allowed together with it, for the session or in this project,
     the likeliest first. Of `kind` "plan" it is no call that asks but a plan, which is the `detail`. `asked` counts the
     calls of the same answer that were asked about before, `behind` those behind it that are to be, as far as that can
-    be said now.
+    be said now. `agent` names the sub-agent that asks (empty: none); then `call_id` is the call that runs it, and
+    `session_id` its own session.
     """
 
     request_id: str
@@ -282,6 +283,7 @@ class ApprovalRequestedEvent(Event, frozen=True, kw_only=True, tag="approval_req
     kind: Literal["call", "plan"] = "call"
     asked: int = 0
     behind: int = 0
+    agent: str = ""
 
 
 class ApprovalResolvedEvent(Event, frozen=True, kw_only=True, tag="approval_resolved"):
@@ -289,6 +291,36 @@ class ApprovalResolvedEvent(Event, frozen=True, kw_only=True, tag="approval_reso
 
     request_id: str
     decision: Decision
+
+
+class ChildProgressEvent(Event, frozen=True, kw_only=True, tag="child_progress"):
+    """A sub-agent began or went on: `child` is its session, `call_id` the call that runs it.
+
+    `steps` are its calls of the model, `tokens` what they sent and answered in all, `cost` US dollars where known.
+    """
+
+    call_id: str
+    child: str
+    agent: str
+    steps: int = 0
+    tokens: int = 0
+    cost: float | None = None
+
+
+class ChildEndedEvent(Event, frozen=True, kw_only=True, tag="child_ended"):
+    """A sub-agent has ended, and what it used is in its parent's log; its result comes next.
+
+    `answer` is what it said at last, `transcript` the directory of its session.
+    """
+
+    call_id: str
+    child: str
+    agent: str
+    outcome: Outcome
+    error: str = ""
+    answer: str = ""
+    transcript: str = ""
+    usage: Usage = Usage()
 
 
 class RetryEvent(Event, frozen=True, kw_only=True, tag="retry"):
@@ -439,6 +471,8 @@ AnyEvent = (
     | ToolResultEvent
     | ApprovalRequestedEvent
     | ApprovalResolvedEvent
+    | ChildProgressEvent
+    | ChildEndedEvent
     | RetryEvent
     | QueueChangedEvent
     | PromptReturnedEvent

@@ -261,7 +261,23 @@ class NotNowView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     reason: str
 
 
-ResultView = DiffView | TodoView | ShellView | FoundView | PageView | LinesView | PlanView | DenialView | NotNowView
+class AgentView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="agent", tag_field="kind"):
+    """A sub-agent that a call ran: the id of its session, the agent's name, and what it took.
+
+    `outcome` is how its task ended, as of every task, "unknown" when the program was killed before that.
+    """
+
+    session: str
+    agent: str = ""
+    outcome: str = "completed"
+    steps: int = 0
+    tokens: int = 0
+    cost: float | None = None
+
+
+ResultView = (
+    DiffView | TodoView | ShellView | FoundView | PageView | LinesView | PlanView | DenialView | NotNowView | AgentView
+)
 """An older version leaves out a view that it does not know."""
 
 

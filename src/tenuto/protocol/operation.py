@@ -221,6 +221,8 @@ class FindEarlierOperation(Operation, frozen=True, kw_only=True, tag=OperationTy
     upto: int = 0
 
 
+OpeningOperation = OpenSessionOperation | MoveSessionOperation | NewSessionOperation | ForkSessionOperation
+"""Another session becomes the open one."""
 AnyOperation = (
     RunAgentOperation
     | CompactSessionOperation

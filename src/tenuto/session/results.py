@@ -11,6 +11,7 @@ from typing import Literal
 
 from tenuto.guard.terminal import sanitize_line
 from tenuto.protocol.message import (
+    AgentView,
     DenialView,
     DiffView,
     FoundView,
@@ -24,7 +25,7 @@ from tenuto.protocol.message import (
     ToolResultMessage,
 )
 from tenuto.protocol.part import ImagePart, text_of
-from tenuto.text.figures import count_lines, format_bytes, plural
+from tenuto.text.figures import count_lines, format_bytes, format_spending, plural
 
 Tone = Literal["plain", "good", "warning", "added", "removed"]
 Fact = tuple[tuple[str, Tone], ...]
@@ -111,8 +112,24 @@ def _view_facts(view: ResultView) -> list[Fact]:
             return [_plain(f"{done} of {len(view.items)} done")] if view.items else []
         case NotNowView():
             return [_plain(f"not now: {sanitize_line(view.reason)}")]
+        case AgentView():
+            return _agent_facts(view)
         case DenialView():
             return []
+
+
+_ENDS: dict[str, str] = {
+    "limit_reached": "not done",
+    "cut_off": "cut off",
+    "declined": "declined",
+    "unknown": "the program was killed",
+}
+
+
+def _agent_facts(view: AgentView) -> list[Fact]:
+    ended: list[Fact] = [((_ENDS[view.outcome], "warning"),)] if view.outcome in _ENDS else []
+    spent = format_spending(view.tokens, view.cost) if view.tokens else ""
+    return [*ended, _plain(plural(view.steps, "step")), *([_plain(spent)] if spent else [])]
 
 
 def _found(view: FoundView) -> str:

@@ -32,8 +32,18 @@ from tenuto.protocol.entry import (
     UnknownEntry,
     UsageEntry,
 )
-from tenuto.protocol.message import CompactionEntry, HistoryEvent, Message, UserMessage
+from tenuto.protocol.message import CompactionEntry, HistoryEvent, Message, ToolResultMessage, UserMessage
+from tenuto.protocol.part import ToolCallPart
 from tenuto.protocol.usage import Usage
+from tenuto.session.agents import (
+    Said,
+    agent_purpose,
+    copy_agents,
+    interrupted_agent,
+    named_agents,
+    read_said,
+    remove_agents,
+)
 from tenuto.session.errors import Owner, SessionError, SessionNewer, SessionReadOnly, SessionUnreadable
 from tenuto.session.library.meta import META_NAME, Keeping, Loaded, Meta, load_session
 from tenuto.session.log.history import INDEX_NAME, History, LoadCount, StoredIndex
@@ -41,7 +51,18 @@ from tenuto.session.log.lock import LOCK_NAME, SessionLock
 from tenuto.session.log.log import LOG_NAME, Damage, Durability, LogWriter
 from tenuto.session.log.record import encode
 from tenuto.session.paths import folder_identity, new_session_id, project_directory, temporary_directory
-from tenuto.session.store import BLOBS, OUTPUTS, PROCESSES, RUNNING, SERVERS, Store, found_result, missing_shells
+from tenuto.session.store import (
+    AGENTS,
+    BLOBS,
+    OUTPUTS,
+    PROCESSES,
+    RUNNING,
+    SERVERS,
+    RunningCommand,
+    Store,
+    found_result,
+    missing_shells,
+)
 from tenuto.session.view.pairing import interrupted_result
 from tenuto.session.view.projection import LiveView, Reading
 from tenuto.session.view.state import SessionState, apply_entry, apply_path_entry, reset_path_state
@@ -172,6 +193,7 @@ class Session:
         self._is_temporary = False
         self._is_own = False
         self._copied: tuple[str, ...] = ()
+        self._copied_agents: frozenset[str] = frozenset()
         self._durability: Durability = "points"
 
     @property
@@ -286,12 +308,22 @@ class Session:
         left = list(self.store.running.left())
         commands = {command.call_id: command for _name, command in left if command.call_id}
         for call in self._tree.open_calls():
-            self.append(found_result(call, commands.get(call.id), self.store.outputs))
+            command = commands.get(call.id)
+            self.append(self._agent_result(call, command) or found_result(call, command, self.store.outputs))
         shells = [command for _name, command in left if command.shell is not None]
         for entry in missing_shells(shells, self._tree.everything, self.store.outputs):
             self.append(entry)
         for name, _command in left:
             self.store.running.forget(name)
+
+    def _agent_result(self, call: ToolCallPart, command: RunningCommand | None) -> ToolResultMessage | None:
+        """Return the result of a call whose sub-agent was killed with the process; what that used is counted."""
+        if command is None or not command.session:
+            return None
+        said = read_said(self.directory / AGENTS / command.session) or Said()
+        if not command.since and said.usage != Usage():
+            self.append(UsageEntry(usage=said.usage, purpose=agent_purpose(command.command)))
+        return interrupted_agent(call, command.session, command.command, said)
 
     @property
     def is_read_only(self) -> bool:
@@ -330,6 +362,7 @@ class Session:
         log.close()
         self._log = None
         try:
+            remove_agents(self.directory, self._copied_agents)
             return remove_folder(self.directory, self._copied)
         except OSError:
             return not self.directory.exists()
@@ -361,6 +394,7 @@ class Session:
         try:
             write_fork(directory / LOG_NAME, msgspec.structs.replace(header, ts=now), self._tree, end)
             copied = self.store.copy_blobs(Store(directory))
+            agents = copy_agents(self.directory, directory, named_agents(self._tree.path_to(end)))
             session = Session.open(directory, clock=self._clock, durability=self._durability)
         except (OSError, SessionError):
             import shutil
@@ -369,6 +403,7 @@ class Session:
             shutil.rmtree(folder if self._is_temporary else directory, ignore_errors=True)
             raise
         session._is_temporary, session._is_own, session._copied = self._is_temporary, True, copied
+        session._copied_agents = agents
         return session
 
     # --- writing ---

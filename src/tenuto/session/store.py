@@ -20,6 +20,7 @@ from tenuto.private_files import make_directory, replace_file, write_new
 from tenuto.protocol.entry import ShellEntry
 from tenuto.protocol.message import HistoryEvent, ShellView, ToolResultMessage
 from tenuto.protocol.part import ImagePart, TextPart, ToolCallPart
+from tenuto.session.log.log import LOG_NAME
 from tenuto.session.view.pairing import interrupted_result, interruption
 from tenuto.text.bounding import bound_middle
 from tenuto.text.writable import to_json
@@ -36,7 +37,8 @@ class RunningCommand(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
     `output` names a file in `outputs/`, empty while there is none. A call of the model has its `call_id` and
     `command`; a command of the user its `shell`, as it would be stored if nothing more were known, and `since`, the
-    highest `seq` when it was noted.
+    highest `seq` when it was noted. A call that runs a sub-agent has the `session` of that, and the agent's name as its
+    `command`; `since` is then the entry that counts what it used, 0 while there is none.
     """
 
     output: str = ""
@@ -44,6 +46,7 @@ class RunningCommand(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     command: str = ""
     shell: ShellEntry | None = None
     since: int = 0
+    session: str = ""
 
 
 class RunningCommands:
@@ -160,6 +163,8 @@ PROCESSES = "processes"
 SERVERS = "servers"
 """The folder of what MCP servers write to their stderr."""
 """What runs on the machine for this session."""
+AGENTS = "agents"
+"""The sessions of sub-agents, a folder each."""
 _NAME_LENGTH = 80
 _SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 _HEX = frozenset("0123456789abcdef")
@@ -235,6 +240,28 @@ class Store:
             except OSError:
                 write_new(other.blobs / source.name, source.read_bytes())
         return tuple(names)
+
+
+def agent_directories(directory: Path) -> Iterator[Path]:
+    """Yield the folders of a session's sub-agents and of theirs, the newest first, each before its own."""
+    try:
+        folders = [path for path in (directory / AGENTS).iterdir() if (path / LOG_NAME).is_file()]
+    except OSError:
+        return
+    for folder in sorted(folders, key=_begun, reverse=True):
+        yield folder
+        yield from agent_directories(folder)
+
+
+def _begun(folder: Path) -> str:
+    """Return what sorts ids by time: the date behind the random digits."""
+    return folder.name.partition("-")[2]
+
+
+def find_agent(directory: Path, name: str) -> Path | None:
+    """Return the folder of the one sub-agent whose id begins with `name`; `None` for none, and for several."""
+    found = [folder for folder in agent_directories(directory) if name and folder.name.startswith(name)]
+    return found[0] if len(found) == 1 else None
 
 
 def _safe_name(name: str) -> str:

@@ -24,6 +24,7 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     "recall": ("query",),
     "compact": ("focus",),
     "skill": ("name", "skill"),
+    "agent": ("description", "prompt"),
 }
 """The arguments that say what a built-in call is about, most telling first."""
 

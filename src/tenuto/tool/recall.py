@@ -26,7 +26,11 @@ import msgspec
 
 from tenuto.guard.subject import ApprovalSubject
 from tenuto.protocol.message import HistoryEvent
+from tenuto.session.agents import SHORT_ID
 from tenuto.session.describe import Piece, pieces_of
+from tenuto.session.errors import SessionError
+from tenuto.session.session import Session
+from tenuto.session.store import agent_directories, find_agent
 from tenuto.session.view.tree import between
 from tenuto.text.bounding import boundary_after, boundary_before, shorten
 from tenuto.tool.output import ToolOutput, clean_text, format_size
@@ -224,6 +228,7 @@ class ExpressionMatcher:
 
 ROOM = 16_000
 """Characters of an answer; a single entry that is longer is shown nevertheless."""
+NOTHING = "Nothing found."
 _LINE_CHARS = 240
 _BLOCK_LINES = 2_000
 _BATCH_PIECES, _BATCH_CHARS = 512, 400_000
@@ -266,6 +271,14 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     private: bool = False
 
 
+class AgentRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The record of a sub-agent: what names it to the model, its entries in the order of the log, its outputs."""
+
+    name: str
+    entries: Sequence[HistoryEvent]
+    outputs: Path
+
+
 class _Found(msgspec.Struct, frozen=True, kw_only=True):
     """A piece that matches; `path` is the file in which its lines were found, if it was not the entry itself."""
 
@@ -275,15 +288,45 @@ class _Found(msgspec.Struct, frozen=True, kw_only=True):
     path: Path | None
 
 
-def recall(question: Question, entries: Sequence[HistoryEvent], outputs: Path, stop: Stop) -> str:
-    """Return what the history says on a question. `entries` are in the order of the log. Raises `ToolError`."""
+def recall(
+    question: Question,
+    entries: Sequence[HistoryEvent],
+    outputs: Path,
+    stop: Stop,
+    agents: Iterable[AgentRecord] = (),
+) -> str:
+    """Return what the history says on a question. `entries` are in the order of the log. Raises `ToolError`.
+
+    A search without a span looks at what the sub-agents did as well, each for itself, and says where it was found.
+    """
     span = question.span or Span()
     entries = between(entries, span.first, span.last)
     if question.query.strip():
-        return _search(question, entries, outputs, stop)
+        own = _search(question, entries, outputs, stop)
+        theirs = _search_agents(question, agents, stop) if question.span is None else []
+        if not theirs:
+            return own
+        return "\n\n".join(theirs if own.startswith(NOTHING) else (own, *theirs))
     if question.span is None:
         raise ToolError("Say what to look for: words, or a range of entries like 120-140.")
     return _show(question, span, _within(span, entries), outputs, stop)
+
+
+def _search_agents(question: Question, agents: Iterable[AgentRecord], stop: Stop) -> list[str]:
+    """Return what the sub-agents have on a question, as many as there is room for."""
+    found: list[str] = []
+    room = ROOM
+    for agent in agents:
+        if room <= 0 or stop.is_due():
+            break
+        answer = _search(question, agent.entries, agent.outputs, stop)
+        if not answer.startswith(NOTHING):
+            head, _, rest = answer.partition("\n")
+            found.append(
+                f"In sub-agent {agent.name} (its entries are shown for seq {agent.name}/NUMBER): {head}\n{rest}"
+            )
+            room -= len(answer)
+    return found
 
 
 def _within(span: Span, entries: Iterable[HistoryEvent]) -> Iterator[HistoryEvent]:
@@ -319,7 +362,7 @@ def _search(question: Question, entries: Sequence[HistoryEvent], outputs: Path, 
         matcher.close()
     late = "The search ran out of time; a simpler question sees more." if stop.is_due() else ""
     if not blocks:
-        return f"Nothing found.{matcher.explain_nothing()} {late}".rstrip()
+        return f"{NOTHING}{matcher.explain_nothing()} {late}".rstrip()
     count = "1 match" if len(blocks) == 1 else f"{len(blocks)} matches"
     head = f"[{count}, oldest first; a whole entry is shown for its seq. {note}{late}".rstrip() + "]"
     return "\n".join((head, *blocks))
@@ -495,13 +538,45 @@ class RecallTool(BuiltinTool):
 
     async def run(self, arguments: RecallArguments, context: ToolContext) -> ToolOutput:
         """Look off the loop, at the history as it is now."""
+        name, slash, seq = arguments.seq.strip().rpartition("/")
         question = Question(
             query=arguments.query,
             regex=arguments.regex,
-            span=Span.parse(arguments.seq) if arguments.seq.strip() else None,
+            span=Span.parse(seq) if seq.strip() else Span() if slash and not arguments.query.strip() else None,
             limit=arguments.limit,
         )
         history = context.history
+        if slash:
+            folder = find_agent(context.session.directory, name.strip())
+            if folder is None:
+                raise ToolError(f"There is no sub-agent {shorten(name, 40)} of this session, or several begin so.")
+            text = await run_stoppable(lambda stop: _recall_agent(question, folder, stop, branches=arguments.branches))
+            return ToolOutput.of_text(clean_text(text))
         entries = history.everything() if arguments.branches else history.path()
-        text = await run_stoppable(lambda stop: recall(question, entries, context.outputs, stop))
+        agents = agent_records(context.session.directory, branches=arguments.branches)
+        text = await run_stoppable(lambda stop: recall(question, entries, context.outputs, stop, agents))
         return ToolOutput.of_text(clean_text(text))
+
+
+def _recall_agent(question: Question, folder: Path, stop: Stop, *, branches: bool) -> str:
+    record = _record(folder, branches=branches)
+    if record is None:
+        raise ToolError(f"What sub-agent {folder.name[:SHORT_ID]} did cannot be read; its session is in {folder}.")
+    return recall(question, record.entries, record.outputs, stop)
+
+
+def agent_records(directory: Path, *, branches: bool) -> Iterator[AgentRecord]:
+    """Yield the records of a session's sub-agents that can be read, the newest first."""
+    for folder in agent_directories(directory):
+        record = _record(folder, branches=branches)
+        if record is not None:
+            yield record
+
+
+def _record(folder: Path, *, branches: bool) -> AgentRecord | None:
+    try:
+        session = Session.open(folder, read_only=True)
+    except SessionError:
+        return None
+    entries = session.everything() if branches else session.path()
+    return AgentRecord(name=folder.name[:SHORT_ID], entries=entries, outputs=session.store.outputs)

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from tenuto.protocol.entry import TodoItem
-from tenuto.protocol.message import DiffView, PlanView, ShellView, TodoView
+from tenuto.protocol.message import AgentView, DiffView, PlanView, ShellView, TodoView
 from tenuto.protocol.part import ToolCallPart
 from tenuto.session.exporters.markdown import call_subject
 from tenuto.session.exporters.source import Call
@@ -65,6 +65,13 @@ LONG: dict[str, ToolItem] = {
     "fetch": samples.tool("fetch", '{"url":"https://a.org"}', result=samples.result("fetch", LINES)),
     "jobs": samples.tool("jobs", '{"action":"wait","job":"job-1"}', result=samples.result("jobs", LINES)),
     "recall": samples.tool("recall", '{"query":"word"}', result=samples.result("recall", LINES)),
+    "agent": samples.tool(
+        "agent",
+        '{"prompt":"look","agent":"explore","description":"Find the parser"}',
+        result=samples.result(
+            "agent", LINES, ui=(AgentView(session="3f2a91bc-1", agent="explore", steps=12, tokens=4_000),)
+        ),
+    ),
     "compact": samples.tool("compact", '{"focus":"names"}', result=samples.result("compact", "It will be.")),
     "skill": samples.tool("skill", '{"name":"release-notes"}', result=samples.result("skill", "Loaded; it follows.")),
 }

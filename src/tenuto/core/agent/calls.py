@@ -235,7 +235,7 @@ class CallRunner:
             kind = verdict.kinds[answer.kind]
             if answer.decision == "session" or not self._keep(kind):
                 for entry in _entries(kind):
-                    self._live.session.append(entry)
+                    self._live.owner.session.append(entry)
         return None
 
     def _keep(self, kind: ApprovalKind) -> bool:
@@ -245,9 +245,9 @@ class CallRunner:
             for entry in _entries(kind):
                 live.saved_approvals.add(saved_in(directory, entry))
         except SavedApprovalsError as error:
-            live.notify(f"Allowed for this session only: {error}", "warning")
+            live.owner.notify(f"Allowed for this session only: {error}", "warning")
             return False
-        live.notify(f"Allowed permanently in {directory}: {', '.join(kind.rules)}. /approvals revokes it.")
+        live.owner.notify(f"Allowed permanently in {directory}: {', '.join(kind.rules)}. /approvals revokes it.")
         return True
 
     def _publish_start(self, call: ToolCallPart, summary: str) -> None:

@@ -74,7 +74,7 @@ async def hand_over(live: LiveSession, answer: AssistantMessage, submission_id: 
             summary=first_heading(plan),
         )
     )
-    if live.mode != "plan":  # the user left it while the plan was being written
+    if not live.plans:  # the user left it while the plan was being written
         _put_down(live, answer.seq, _Decision(ASIDE.format(mode=live.mode), PlanView(text=plan)), submission_id)
         return True
     if not live.interactive:

@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Struct, field
 
 from tenuto.compaction.measure.budget import aim_for
+from tenuto.core.agent.kinds import look_for_agents
 from tenuto.core.agent.overflow import (
     ImageRecovery,
     OverflowChain,
@@ -72,6 +73,7 @@ from tenuto.session.plans import PLAN_CALL, Piece, PlanReader, shown_answer, wit
 async def remind_at_prompt(live: LiveSession) -> None:
     """Tell what has changed before a new prompt goes into the history; what was told of jobs before is old by now."""
     live.reminders.ended_jobs.clear()
+    look_for_agents(live)
     await _remind_of_context(live)
     changed = live.reminders.changed_files.find(live.session.state.files)
     if changed:
@@ -100,7 +102,8 @@ async def _remind_of_context(live: LiveSession) -> None:
     if is_place_due(last_told(live.session.get_llm_history()), cwd):
         live.reminders.place = await find_place(cwd, live.tool_context.environ)
     told = last_told(live.session.get_llm_history())
-    for message in due_messages(told, live.mode_text, cwd, live.clock(), live.reminders.place):
+    notes = live.reminders
+    for message in due_messages(told, live.mode_text, cwd, live.clock(), notes.place, agents=notes.agents):
         live.session.append(message)
 
 
@@ -273,7 +276,7 @@ class ModelCall:
     async def _stream(self, request: ModelRequest) -> Finished:
         """Make one attempt, publish what arrives, and return its end."""
         self._shown = Shown()
-        self._reader = PlanReader(self._plan_begun) if self._live.mode == "plan" else None
+        self._reader = PlanReader(self._plan_begun) if self._live.plans else None
         client = self._live.models.client(request.model.provider)
         answer = cast("AsyncGenerator[StreamPart, None]", client.stream(request))
         async with aclosing(answer) as stream:

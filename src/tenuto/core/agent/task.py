@@ -284,13 +284,26 @@ def _running_jobs(live: LiveSession) -> str:
 
 
 def check_limits(live: LiveSession) -> None:
-    """Count a call of the model that comes next. Raises `EndedEarlyError` where it is over a limit of the run."""
-    limits, task, cost = live.limits, live.task, live.session.state.usage.cost or 0.0
+    """Count a call of the model that comes next. Raises `EndedEarlyError` where it is over a limit of the run.
+
+    What sub-agents cost counts while they run, too.
+    """
+    task = live.task
     if task.spent_before is None:
-        task.spent_before = cost
-    if limits.turns is not None and task.turns >= limits.turns:
-        raise EndedEarlyError("limit_reached", f"stopped after {limits.turns} turns (--max-turns)")
-    if limits.cost is not None and cost - task.spent_before >= limits.cost:
-        spent = f"{cost - task.spent_before:.2f} of {limits.cost:g} dollars"
-        raise EndedEarlyError("limit_reached", f"stopped after {spent} (--max-cost)")
+        task.spent_before = live.session.state.usage.cost or 0.0
+    turns = live.limits.turns
+    if turns is not None and task.turns >= turns:
+        name = "--max-turns" if live.kind is None else "[agents] max_steps"
+        raise EndedEarlyError("limit_reached", f"stopped after {turns} turns ({name})")
+    _check_cost(live)
     task.turns += 1
+
+
+def _check_cost(live: LiveSession) -> None:
+    """Raise `EndedEarlyError` where this session, or one that it works for, has spent what its run may cost."""
+    limit = live.limits.cost
+    spent = (live.session.state.usage.cost or 0.0) + live.children.spent - (live.task.spent_before or 0.0)
+    if limit is not None and spent >= limit:
+        raise EndedEarlyError("limit_reached", f"stopped after {spent:.2f} of {limit:g} dollars (--max-cost)")
+    if live.parent is not None:
+        _check_cost(live.parent)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from tenuto.config.project import project_root
@@ -15,7 +16,8 @@ from tenuto.extension.hooks.answers import Finished, Heard
 from tenuto.extension.hooks.commands import HookCommands
 from tenuto.extension.hooks.files import HookCommand, may_run
 from tenuto.guard.terminal import sanitize_line
-from tenuto.protocol.event import AnyEvent, ApprovalRequestedEvent
+from tenuto.protocol.event import AnyEvent, ApprovalRequestedEvent, ChildEndedEvent
+from tenuto.session.log.log import LOG_NAME
 from tenuto.text.figures import plural
 
 if TYPE_CHECKING:
@@ -79,16 +81,29 @@ async def _after_compaction(services: SessionServices, entry: CompactionEntry, t
 
 
 def _note(live: LiveSession, event: AnyEvent) -> None:
-    """Tell the hooks that the user is asked something."""
-    if not isinstance(event, ApprovalRequestedEvent) or live.hooks is None:
+    """Tell the hooks that the user is asked something, or that a sub-agent is done."""
+    if live.hooks is None:
         return
-    kind = "permission_prompt"
-    details = {
-        "notification_type": kind,
-        "title": "Tenuto",
-        "message": f"Tenuto needs your approval: {event.tool} {event.summary}".strip(),
-    }
-    live.hooks.beside(ask(live, "Notification", details, names=(kind,)))
+    match event:
+        case ApprovalRequestedEvent():
+            kind = "permission_prompt"
+            details = {
+                "notification_type": kind,
+                "title": "Tenuto",
+                "message": f"Tenuto needs your approval: {event.tool} {event.summary}".strip(),
+            }
+            live.hooks.beside(ask(live, "Notification", details, names=(kind,)))
+        case ChildEndedEvent():
+            ended = {
+                "stop_hook_active": False,
+                "agent_id": event.child,
+                "agent_type": event.agent,
+                "agent_transcript_path": str(Path(event.transcript) / LOG_NAME),
+                "last_assistant_message": event.answer,
+            }
+            live.hooks.beside(ask(live, "SubagentStop", ended, names=(event.agent,)))
+        case _:
+            pass
 
 
 async def end_session(live: LiveSession, reason: EndReason) -> None:

@@ -23,7 +23,7 @@ ASKED_ABOUT = frozenset({"typed", "command", "skill"})
 
 
 class TurnHooks:
-    """The hooks of one agent task."""
+    """The hooks of one agent task. A sub-agent's prompt is not the user's; its end has an event of its own."""
 
     def __init__(self, live: LiveSession) -> None:
         self._live = live
@@ -41,7 +41,7 @@ class TurnHooks:
         Raises `TaskFailedError` where there is none: a run without a user has nothing to do then.
         """
         live = self._live
-        if live.hooks is None or entry.origin not in ASKED_ABOUT:
+        if live.hooks is None or live.kind is not None or entry.origin not in ASKED_ABOUT:
             return True
         await settle(live)
         heard = await ask(live, "UserPromptSubmit", {"prompt": text_of(entry.parts)})
@@ -72,6 +72,8 @@ class TurnHooks:
     async def holds(self, message: AssistantMessage) -> bool:
         """Say whether hooks have the agent go on, although its answer asks for nothing."""
         live = self._live
+        if live.kind is not None:
+            return False
         details = {"stop_hook_active": self._held > 0, "last_assistant_message": text_of(message.parts)}
         heard = await ask(live, "Stop", details)
         if heard is None:

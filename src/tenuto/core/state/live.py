@@ -7,13 +7,14 @@ import contextlib
 from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from msgspec import Struct, field
 
 from tenuto.compaction.measure.budget import Budget, aim_for, assumed_window, budget_for
 from tenuto.compaction.measure.meter import ContextSize, Meter, should_compact_threshold
 from tenuto.compaction.measure.weight import estimate_tools
+from tenuto.config.agents import AgentKind
 from tenuto.config.places import Where
 from tenuto.config.saved_approvals import SavedApprovals
 from tenuto.config.settings import Settings
@@ -22,13 +23,14 @@ from tenuto.core.bus import EventBus
 from tenuto.core.errors import describe_failure
 from tenuto.core.start import Limits
 from tenuto.core.state.approvals import OpenApprovals
+from tenuto.core.state.children import Children
 from tenuto.core.state.compaction_state import CompactionState
 from tenuto.core.state.extensions import Extensions
 from tenuto.core.state.mcp import SessionServers
 from tenuto.core.state.pin_notes import PinNotes
-from tenuto.core.state.reminders import MODE_TEXTS, ChangedFiles, alone_text
+from tenuto.core.state.reminders import MODE_TEXTS, ChangedFiles, alone_text, child_text
 from tenuto.core.state.skill_notes import SkillNotes, readable_skills
-from tenuto.guard.approval import judge, judge_unheld
+from tenuto.guard.approval import judge, judge_unheld, refuse_change
 from tenuto.guard.rules import Rule, standing_rules
 from tenuto.guard.subject import ApprovalSubject, Verdict
 from tenuto.model.registry import ModelRegistry
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
     from tenuto.extension.hooks.commands import HookCommands
     from tenuto.protocol.entry import ShellEntry
     from tenuto.protocol.event import Outcome
+    from tenuto.protocol.operation import OpeningOperation
     from tenuto.session.session import Session
     from tenuto.tool.process.job_table import Job
 
@@ -166,8 +169,9 @@ READ_ONLY = "Open elsewhere: nothing is written here, so nothing can be sent. /f
 
 UNSAVED = "unsaved"
 NO_SANDBOX = "There is no sandbox here, so mode auto asks as edits does (--no-sandbox does without one)"
-COMPACT_TOOL, SKILL_TOOL = "compact", "skill"
-"""The tools with which the agent asks for a compaction, unless a setting leaves it out, and loads a skill of a list."""
+COMPACT_TOOL, SKILL_TOOL, AGENT_TOOL = "compact", "skill", "agent"
+"""The tools with which the agent asks for a compaction, loads a skill of a list, and has sub-agents; each is left out
+where a setting, or what is there, says so."""
 PREPARE_SHARE = 0.8
 """Of the trigger: from here on the next compaction's summary is written beside a running task."""
 
@@ -209,6 +213,10 @@ class SessionServices(Struct, frozen=True, eq=False, kw_only=True):
     """The rules of the user's settings and of the command line; `/approvals` changes those of the settings."""
     answer_note: str = ""
     """What the model is told of the form of its last answer."""
+    parent: LiveSession | None = None
+    """The session that a sub-agent works for."""
+    kind: AgentKind | None = None
+    """What kind of a sub-agent works here; `None`: none does."""
     meter: Meter = field(default_factory=Meter)
     notified: set[str] = field(default_factory=set[str])
     """Kinds of notices that this session has had and that are not given a second time."""
@@ -227,31 +235,55 @@ class SessionServices(Struct, frozen=True, eq=False, kw_only=True):
 
     @property
     def mode(self) -> Mode:
-        """The session's approval mode."""
+        """The session's approval mode; a sub-agent has that of the session that it works for, whatever it becomes."""
+        if self.parent is not None:
+            return self.parent.mode
         return self.session.state.mode or self.settings.mode
+
+    @property
+    def plans(self) -> bool:
+        """Whether a plan is worked out here that the user approves."""
+        return self.mode == "plan" and self.kind is None
+
+    @property
+    def owner(self) -> SessionServices:
+        """The session whose rules hold here and which keeps the user's answers: the one that no other has begun."""
+        return self if self.parent is None else self.parent.owner
+
+    @property
+    def depth(self) -> int:
+        """How many sessions stand above this one."""
+        return 0 if self.parent is None else self.parent.depth + 1
 
     @property
     def mode_text(self) -> str:
         """What the model is told of the mode."""
+        if self.kind is not None:
+            return child_text(self.mode, self.owner.given, self.kind.reads_only, self.interactive)
         if self.interactive:
             return MODE_TEXTS[self.mode]
         return alone_text(self.mode, self.given, self.answer_note)
 
     def rules(self) -> list[Rule]:
-        """Return every rule that holds: of the settings, the command line, this session, and this directory."""
-        saved = self.saved_approvals.of(self.tool_context.workspace)
-        if self.saved_approvals.problem:
-            self.notify_once("saved approvals", self.saved_approvals.problem, "warning")
-        state = self.session.state
-        answers = (*readable_skills(state.skills), *state.approvals, *saved)
-        return standing_rules(self.given, answers, self.tool_context.workspace)
+        """Return every rule that holds: of the settings, the command line, the owner's session, and this directory."""
+        owner, workspace = self.owner, self.tool_context.workspace
+        saved = owner.saved_approvals.of(workspace)
+        if owner.saved_approvals.problem:
+            owner.notify_once("saved approvals", owner.saved_approvals.problem, "warning")
+        answers = (*readable_skills(self.session.state.skills), *owner.session.state.approvals, *saved)
+        return standing_rules(owner.given, answers, workspace)
 
     def judge(self, subject: ApprovalSubject) -> Verdict:
-        """Judge what a call would do, by mode and rules; without a sandbox `auto` judges as `edits`, and says so."""
+        """Judge what a call would do, by mode and rules; without a sandbox `auto` judges as `edits`, and says so.
+
+        A sub-agent's calls are judged by those of the session that it works for; one that only looks changes nothing.
+        """
+        if self.kind is not None and self.kind.reads_only and (refused := refuse_change(subject)):
+            return refused
         sandbox, places = self.tool_context.sandbox, self.tool_context.places
         if self.mode != "auto" or sandbox is None or sandbox.replaces_asking:
             return judge(self.mode, subject, self.rules(), places)
-        self.notify_once("no sandbox", f"{NO_SANDBOX}: {sandbox.machine}", "warning")
+        self.owner.notify_once("no sandbox", f"{NO_SANDBOX}: {sandbox.machine}", "warning")
         return judge_unheld(subject, self.rules(), places)
 
     @property
@@ -318,6 +350,8 @@ class ReminderState(Struct, eq=False):
     skills: SkillNotes = field(default_factory=SkillNotes)
     place: str = ""
     """What was found out of the working directory when it was last needed."""
+    agents: str | None = None
+    """What the model is told of the agents of the user and the project; `None`: it has no tool for them."""
 
 
 class LiveSession(SessionServices, frozen=True, eq=False, kw_only=True):
@@ -330,6 +364,19 @@ class LiveSession(SessionServices, frozen=True, eq=False, kw_only=True):
     task: TaskState = field(default_factory=TaskState)
     compaction: CompactionState = field(default_factory=CompactionState)
     reminders: ReminderState = field(default_factory=ReminderState)
+    children: Children
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether something waits for the user's word: a call here, or one of a sub-agent."""
+        return self.approvals.is_open or self.children.is_asking
+
+    def load_blob(self, sha256: str) -> bytes:
+        """Return an image of the session or of a sub-agent that runs. Raises `FileNotFoundError`."""
+        try:
+            return self.session.store.load_bytes(sha256)
+        except FileNotFoundError:
+            return self.children.load_blob(sha256)
 
     @property
     def facts(self) -> ModelFacts:
@@ -365,13 +412,17 @@ class LiveSession(SessionServices, frozen=True, eq=False, kw_only=True):
         stored = self.session.reading.system
         if stored is None or not stored.tools:
             return self.offered_schemas()
-        without = {tool for tool in (COMPACT_TOOL, SKILL_TOOL) if tool not in stored.tools}
-        return self.tools.schemas(family_of(self.facts), frozenset(without), stored.registered)
+        without = frozenset(name for name in (COMPACT_TOOL, SKILL_TOOL, AGENT_TOOL) if name not in stored.tools)
+        return self.tools.schemas(family_of(self.facts), without, stored.registered)
 
     def offered_schemas(self) -> tuple[ToolSchema, ...]:
         """Return the schemas of the tools that a new `system` entry would name."""
-        is_offered = {COMPACT_TOOL: self.settings.compaction.tool, SKILL_TOOL: bool(self.skills().listed)}
-        without = frozenset(tool for tool, is_on in is_offered.items() if not is_on)
+        offered = {
+            COMPACT_TOOL: self.settings.compaction.tool,
+            SKILL_TOOL: bool(self.skills().listed),
+            AGENT_TOOL: self.settings.agents.enabled,
+        }
+        without = frozenset(name for name, is_offered in offered.items() if not is_offered)
         return self.tools.schemas(family_of(self.facts), without)
 
     @property
@@ -472,3 +523,24 @@ class LiveSession(SessionServices, frozen=True, eq=False, kw_only=True):
         return TaskSettledEvent(
             session_id=self.id, outcome=task.last_outcome, error=task.last_error, refused=task.refused
         )
+
+
+class SessionHolder(Protocol):
+    """Who holds the session that an executor works in: the program's `Opener`, or a sub-agent's own."""
+
+    @property
+    def open_one(self) -> LiveSession | None:
+        """The open session, if there is one."""
+        ...
+
+    def live(self, session_id: str) -> LiveSession:
+        """Return the open session if it is the one asked for. Raises `UsageError`."""
+        ...
+
+    def show_again(self, session_id: str) -> None:
+        """Tell the whole of the session again, because its leaf has moved."""
+        ...
+
+    async def change(self, operation: OpeningOperation) -> None:
+        """Make another session the open one. Raises `UsageError`."""
+        ...

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
+from tenuto.config.agents import WORKER, AgentKind
 from tenuto.config.instructions import InstructionFile
 from tenuto.core.state.family_prompt import family_part
 from tenuto.core.state.instructions import frame_instructions, instructions_of
@@ -75,6 +76,15 @@ def build_system_prompt(
     return "\n\n".join(filter(None, parts))
 
 
+def build_child_prompt(kind: AgentKind, instructions: Sequence[InstructionFile], extra: str, *, family: Family) -> str:
+    """Return the whole prompt of a sub-agent: its own, or the built-in one with its place in it."""
+    files = instructions if kind.instructions else ()
+    if not kind.prompt:
+        return build_system_prompt(files, "\n\n".join(filter(None, (WORKER, extra))), family=family)
+    parts = [kind.prompt, WORKER if kind.source else "", _instructions_part(files) if files else ""]
+    return "\n\n".join(filter(None, parts))
+
+
 def _instructions_part(instructions: Sequence[InstructionFile]) -> str:
     head = (
         f"{INSTRUCTIONS}\nThey bind you; where two differ the later one holds, and what the user says holds above both."
@@ -105,10 +115,13 @@ def build_system_entry(live: LiveSession) -> SystemMessage:
     for problem in instructions.problems:
         live.notify_once(problem, problem, "warning")
     family = family_of(live.facts)
+    if live.kind is not None:
+        text = build_child_prompt(live.kind, instructions.files, live.extra_prompt, family=family)
+    else:
+        skills = skills_part(live, live.budget().window)
+        text = build_system_prompt(instructions.files, live.extra_prompt, skills, family=family)
     return SystemMessage(
-        text=build_system_prompt(
-            instructions.files, live.extra_prompt, skills_part(live, live.budget().window), family=family
-        ),
+        text=text,
         tools=tuple(schema.name for schema in schemas),
         tools_digest=tools_digest(schemas),
         family=family,

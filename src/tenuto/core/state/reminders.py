@@ -56,23 +56,43 @@ ALONE = (
 
 def alone_text(mode: Mode, given: Sequence[Rule], answer_note: str) -> str:
     """Return what the model is told of its mode in a run without a user; `given` are the rules."""
+    return " ".join(part for part in (ALONE_TEXTS[mode], *_named(given), ALONE, answer_note) if part)
+
+
+def _named(given: Sequence[Rule]) -> list[str]:
+    """Return what rules come to where nobody can be asked."""
     allowed = ", ".join(rule.text for rule in given if rule.effect == "allow")
     denied = ", ".join(rule.text for rule in given if rule.effect != "allow")
-    parts = [
-        ALONE_TEXTS[mode],
+    parts = (
         f"Allowed all the same: {allowed}." if allowed else "",
         f"Refused in any case: {denied}." if denied else "",
-        ALONE,
-        answer_note,
-    ]
-    return " ".join(part for part in parts if part)
+    )
+    return [part for part in parts if part]
+
+
+CHILD_TEXTS: Mapping[Mode, str] = {
+    **{mode: text.replace("The user is asked", "A user is asked") for mode, text in MODE_TEXTS.items()},
+    "plan": "Approval mode: plan, of the agent that you work for. Only look; what changes anything is refused.",
+}
+
+
+def child_text(mode: Mode, given: Sequence[Rule], reads_only: bool, interactive: bool) -> str:
+    """Return what a sub-agent is told of the mode that it works in: that of the agent that it works for."""
+    if reads_only:
+        return "Approval mode: only look. Calls that change anything are refused, whatever the mode."
+    if interactive or mode == "plan":
+        return CHILD_TEXTS[mode]
+    return " ".join((ALONE_TEXTS[mode], *_named(given)))
 
 
 MAX_CHANGED_FILES = 20
 _COMMIT_DIGITS = 12
 _PERCENT = re.compile(r"(\d+) %")
 _HERE = "Working directory: "
-KINDS = ("environment", PLACE_KIND, "mode")
+AGENTS_KIND = "agents"
+"""A note on the agents of the user and the project, for the tool that runs them."""
+NO_AGENTS = "There are no agents for the agent tool any more but explore and general."
+KINDS = ("environment", PLACE_KIND, "mode", AGENTS_KIND)
 FILES_KIND, JOBS_KIND, FILL_KIND = "changed files", "ended jobs", "context"
 FILL_MARKS = (80, 60)
 """Hundredths of the trigger at which the model is told how full the context is, once each until a compaction."""
@@ -109,13 +129,17 @@ def is_place_due(told: Mapping[str, str], cwd: Path) -> bool:
 
 
 def due_messages(
-    told: Mapping[str, str], mode_text: str, cwd: Path, now: float, place: str = ""
+    told: Mapping[str, str], mode_text: str, cwd: Path, now: float, place: str = "", *, agents: str | None = None
 ) -> list[DeveloperMessage]:
-    """Return what has to be told before the next request; `place` is what is to be told where that is due."""
+    """Return what has to be told before the next request; `place` is what is to be told where that is due.
+
+    `agents` lists the agents that there are beside the built-in ones (`None`: nothing is to be said of them).
+    """
     current = {
         "environment": environment_text(cwd, now),
         PLACE_KIND: place if place and is_place_due(told, cwd) else told.get(PLACE_KIND),
         "mode": mode_text,
+        AGENTS_KIND: agents or (NO_AGENTS if agents is not None and told.get(AGENTS_KIND) else None),
     }
     due = ((kind, text) for kind, text in current.items() if text is not None and told.get(kind) != text)
     return [DeveloperMessage(text=text, kind=kind) for kind, text in due]

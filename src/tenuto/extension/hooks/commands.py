@@ -7,6 +7,7 @@ had not been there; only where its file says so does it count as one that blocks
 from __future__ import annotations
 
 import asyncio
+import copy
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any
@@ -17,6 +18,7 @@ from tenuto.config.project import HookFile
 from tenuto.extension.hooks.answers import CAN_BLOCK, Finished, Heard, HookAnswer, HookFault, read_answer
 from tenuto.extension.hooks.files import LONGEST, EventName, HookCommand, ReadHooks, may_run, read_hook_files
 from tenuto.extension.hooks.matching import holds, matches
+from tenuto.text.writable import to_json
 
 Run = Callable[[HookCommand, bytes, float], Awaitable[Finished]]
 """Runs a command with this on its standard input, for so many seconds at most."""
@@ -62,6 +64,12 @@ class HookCommands:
         await self.ready()
         await self._read()
 
+    def for_sub_agent(self) -> HookCommands:
+        """Return the same commands for a sub-agent's session, which hears of its own compactions."""
+        made = copy.copy(self)
+        made._owed = []
+        return made
+
     async def ask(
         self, event: EventName, details: Mapping[str, Any], *, names: tuple[str, ...] = (), longest: float | None = None
     ) -> Heard:
@@ -73,7 +81,7 @@ class HookCommands:
         found = [command for command in self.commands if self._fits(command, event, details, names)]
         if not found:
             return Heard()
-        given = msgspec.json.encode(details)
+        given = to_json(details)
         for command in found:
             if not command.waits:
                 self.beside(self._ask(command, given, longest))

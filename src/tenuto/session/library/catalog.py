@@ -15,10 +15,10 @@ from tenuto.private_files import make_directory
 from tenuto.protocol.part import text_of
 from tenuto.session.errors import SessionAmbiguous, SessionError, SessionLocked
 from tenuto.session.library.meta import Meta, fold_all, fold_log, write_meta
-from tenuto.session.log.lock import SessionLock
+from tenuto.session.log.lock import SessionLock, lock_owner
 from tenuto.session.log.log import LOG_NAME, sum_up
 from tenuto.session.paths import SESSIONS, folder_identity, project_directory
-from tenuto.session.store import Store
+from tenuto.session.store import Store, agent_directories
 from tenuto.session.view.state import SessionState
 from tenuto.text.writable import text_path
 
@@ -100,9 +100,12 @@ def homeless_sessions(home: Path, cwd: Path) -> list[SessionSummary]:
 def find_session(home: Path, name: str) -> Path | None:
     """Return the folder of the session with this id, or whose id begins with it; `None` if there is none.
 
-    Raises `SessionAmbiguous` when the beginning fits several.
+    A sub-agent's session counts where no other has the name. Raises `SessionAmbiguous` when the beginning fits several.
     """
     found = [directory for directory in session_directories(home, None) if name and directory.name.startswith(name)]
+    if not found and name:
+        every = (folder for directory in session_directories(home, None) for folder in agent_directories(directory))
+        found = [folder for folder in every if folder.name.startswith(name)]
     exact = [directory for directory in found if directory.name == name]
     matches = exact or found
     if len(matches) > 1:
@@ -257,6 +260,9 @@ def take_from_bin(home: Path, directory: Path) -> Path:
 def _move(source: Path, target: Path) -> Path:
     if target.exists():
         raise SessionNotMoved(f"{target} exists already; move it away first")
+    for folder in agent_directories(source):
+        if (locked := lock_owner(folder)) is not None:
+            raise locked
     lock = SessionLock(source)
     lock.acquire()
     try:

@@ -245,9 +245,17 @@ class RecallArguments(Arguments):
 
     query: str = Field(default="", description="Words that an entry has all of; empty with seq: show the entries")
     regex: bool = Field(default=False, description="query is a regular expression for one line")
-    seq: str = Field(default="", description="Entry or range: 120, 120-140, 120-, -140")
+    seq: str = Field(default="", description="Entry or range: 120, 120-140, 120-, -140; of a sub-agent ID/120")
     branches: bool = Field(default=False, description="Also branches that were left")
     limit: int = Field(default=20, ge=1, le=100)
+
+
+class AgentArguments(Arguments):
+    """Have a sub-agent, new to this conversation, do a task. Several in one answer run side by side."""
+
+    prompt: str = Field(description="The task, and what to report")
+    agent: str = Field(default="general", description="Or explore (reads only), or as noted")
+    description: str | None = None
 
 
 MODELS: dict[str, type[Arguments]] = {
@@ -264,6 +272,7 @@ MODELS: dict[str, type[Arguments]] = {
     "recall": RecallArguments,
     "compact": CompactArguments,
     "skill": SkillArguments,
+    "agent": AgentArguments,
 }
 GRAMMARS = {"apply_patch": PATCH_GRAMMAR}
 """Tools that take a text of this form where the server knows such tools."""
@@ -280,6 +289,9 @@ _ALIASES = {
     "todos": "items",
     "patch": "input",
     "skill": "name",
+    "subagent_type": "agent",
+    "agent_type": "agent",
+    "task": "prompt",
 }
 """Names that models know from other harnesses; taken for ours where ours is missing."""
 

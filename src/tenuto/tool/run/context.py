@@ -13,6 +13,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
+import msgspec
+
 from tenuto.config.settings import ToolSettings
 from tenuto.guard.secrets import command_environment
 from tenuto.guard.subject import ApprovalSubject, is_inside
@@ -115,6 +117,11 @@ class SessionPlaces(HistoryReader, Protocol):
         ...
 
     @property
+    def directory(self) -> Path:
+        """Where its log lies, with what is beside it and its sub-agents."""
+        ...
+
+    @property
     def store(self) -> Store:
         """What lies beside its log."""
         ...
@@ -123,6 +130,18 @@ class SessionPlaces(HistoryReader, Protocol):
     def state(self) -> FileState:
         """The session's live state."""
         ...
+
+
+class AgentTask(msgspec.Struct, frozen=True, kw_only=True):
+    """What a sub-agent is to do: the `agent` by its name, the whole `prompt`, a few words on it for the user."""
+
+    prompt: str
+    agent: str = "general"
+    description: str = ""
+
+
+RunAgent = Callable[[AgentTask, "ToolContext"], Awaitable[ToolOutput]]
+"""Runs a sub-agent for the call of a context. Raises `ToolError` where there can be none."""
 
 
 def _ignore(_: str) -> None:
@@ -161,6 +180,8 @@ class ToolContext:
         self.window: Callable[[], int] = _no_window
         """Returns the tokens of the model's window as it is known or assumed, 0 where nobody says; on the loop only."""
         self.settings = settings or ToolSettings()
+        self.added: Callable[[], tuple[str, ...]] = lambda: session.state.directories
+        """Returns what counts as workspace besides the session's own directory; a sub-agent has its parent's."""
         self.environ: Mapping[str, str] = os.environ
         self.jobs = JobTable()
         self.files = FileTracker(session.state.files)
@@ -180,6 +201,8 @@ class ToolContext:
         """One for each command that a call waits for; done, it runs on as a job."""
         self.load_skill: Callable[[str], Loading] | None = None
         """Returns what loading the skill of a name comes to, or raises `ToolError` with why there is none."""
+        self.run_agent: RunAgent | None = None
+        """Runs a sub-agent; `None` where there are none."""
         self.when_stored: dict[str, Callable[[], None]] = {}
         """What is to be done when the result of a call, by its id, is in the log."""
 
@@ -208,7 +231,7 @@ class ToolContext:
     @property
     def places(self) -> tuple[str, ...]:
         """What counts as workspace: real paths, the session's own directory first."""
-        return (str(self.workspace), *self.session.state.directories)
+        return (str(self.workspace), *self.added())
 
     def place_of(self, path: str) -> str:
         """Return the place of the workspace that a real path lies in, empty for one outside."""

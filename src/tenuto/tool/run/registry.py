@@ -28,6 +28,7 @@ _BUILTIN = {
     "recall": "RecallTool",
     "compact": "CompactTool",
     "skill": "SkillTool",
+    "agent": "AgentTool",
 }
 PATCHING, EDITING = frozenset({"apply_patch"}), frozenset({"edit", "write"})
 """What OpenAI's models were trained to change files with, and what all others change them with."""
@@ -75,6 +76,7 @@ class ToolRegistry:
         self._registered: dict[str, ToolSchema] = {}
         self._source: ToolSource | None = None
         self._schemas: dict[tuple[bool, frozenset[str]], _Made] = {}
+        self._left_out: frozenset[str] = frozenset()
         self._warm = False
 
     def register(self, tool: Tool, schema: ToolSchema) -> None:
@@ -89,9 +91,19 @@ class ToolRegistry:
         """Take the session's tools from elsewhere, or no longer."""
         self._source = source
 
+    def only(self, names: frozenset[str]) -> ToolRegistry:
+        """Return a registry with no tools but these. Who may edit or write may do so by a patch, and the reverse."""
+        made = ToolRegistry()
+        changing = PATCHING | EDITING
+        made._left_out = frozenset(self.names()) - (names if changing.isdisjoint(names) else names | changing)
+        made._registered = {name: schema for name, schema in self._registered.items() if name not in made._left_out}
+        made._tools = {name: self._tools[name] for name in made._registered}
+        return made
+
     def names(self) -> tuple[str, ...]:
         """Return the names of all tools."""
-        return (*_BUILTIN, *(schema.name for schema in self.registered))
+        every = (*_BUILTIN, *(schema.name for schema in self.registered))
+        return tuple(name for name in every if name not in self._left_out)
 
     @property
     def registered(self) -> tuple[ToolSchema, ...]:
@@ -112,7 +124,7 @@ class ToolRegistry:
         patches, more = family == "gpt", self.registered if registered is None else registered
         made = self._schemas.get((patches, without))
         if made is None or (made.registered is not more and made.registered != more):
-            others = without | (EDITING if patches else PATCHING)
+            others = without | self._left_out | (EDITING if patches else PATCHING)
             own = (schema for schema in builtin_schemas() if schema.name not in others)
             made = self._schemas[patches, without] = _Made(more, (*own, *more))
         return made.schemas
@@ -125,7 +137,7 @@ class ToolRegistry:
         tool = self._tools.get(name)
         if tool is None and self._source is not None and not is_builtin(name):
             return self._source.find(name)
-        if tool is None and name in _BUILTIN:
+        if tool is None and name in _BUILTIN and name not in self._left_out:
             module = import_module(f"tenuto.tool.{name}")
             tool = cast("Tool", getattr(module, _BUILTIN[name])())
             self._tools[name] = tool

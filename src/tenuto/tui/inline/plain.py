@@ -10,10 +10,8 @@ import asyncio
 import os
 import signal
 import time
-from codecs import getincrementaldecoder
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -26,6 +24,7 @@ from tenuto.guard.terminal import sanitize_for_terminal, sanitize_line
 from tenuto.protocol.event import ApprovalRequestedEvent
 from tenuto.tui.alerts import Alerts
 from tenuto.tui.first_paint.decide import IMMOVABLE
+from tenuto.tui.inline.line_reader import LineReader
 from tenuto.tui.inline.printer import Printer
 from tenuto.tui.keys.bindings import Bindings
 from tenuto.tui.keys.key_file import OwnKeys
@@ -48,90 +47,6 @@ from tenuto.tui.terminal.terminal import WRITE_SECONDS, Terminal, borrow_termina
 
 if TYPE_CHECKING:
     from tenuto.core.runtime import Start
-
-READ_BYTES = 65_536
-LONGEST = 4_096
-"""Bytes of a line, with its end, that Linux' own line editing keeps; what is typed or pasted beyond them is gone."""
-PASTE_GAP = 0.03
-"""Seconds within which the next line of a paste comes."""
-PASTE_CHARACTERS = 64
-"""Lines that come at once and have more are a paste; fewer may be typed ahead, or a program's."""
-
-
-class LineReader:
-    """While it is open, `take` gets each line without its end, and `end` hears of Ctrl+D at the beginning of one.
-
-    `paste` gets the lines that nobody can have typed one after the other, `cut` one of which the terminal has kept the
-    beginning alone. `gone` hears that there is no terminal any more, from which nothing will ever come.
-    """
-
-    def __init__(
-        self,
-        take: Callable[[str], None],
-        paste: Callable[[list[str]], None],
-        cut: Callable[[str], None],
-        end: Callable[[], None],
-        gone: Callable[[], None],
-        *,
-        descriptor: int = 0,
-    ) -> None:
-        self._take = take
-        self._paste = paste
-        self._cut = cut
-        self._end = end
-        self._gone = gone
-        self._descriptor = descriptor
-        self._decoder = getincrementaldecoder("utf-8")(errors="replace")
-        self._rest = ""
-        self._lines: list[str] = []
-        self._timer: asyncio.TimerHandle | None = None
-
-    def __enter__(self) -> LineReader:
-        """Begin to read."""
-        asyncio.get_running_loop().add_reader(self._descriptor, self._read)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        """Read no more."""
-        if self._timer is not None:
-            self._timer.cancel()
-        asyncio.get_running_loop().remove_reader(self._descriptor)
-
-    def _read(self) -> None:
-        try:
-            data = os.read(self._descriptor, READ_BYTES)
-        except OSError:
-            data = b""
-        if not data:
-            self._give()
-            if os.isatty(self._descriptor):
-                self._end()
-            else:
-                asyncio.get_running_loop().remove_reader(self._descriptor)
-                self._gone()
-            return
-        *lines, self._rest = (self._rest + self._decoder.decode(data)).replace("\r\n", "\n").split("\n")
-        if len(data) == LONGEST and lines and not self._rest:
-            self._give()
-            self._cut(lines[0])
-            return
-        self._lines += lines
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = asyncio.get_running_loop().call_later(PASTE_GAP, self._give)
-
-    def _give(self) -> None:
-        lines, self._lines = self._lines, []
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if len(lines) > 1 and sum(map(len, lines)) > PASTE_CHARACTERS:
-            self._paste(lines)
-        else:
-            for line in lines:
-                self._take(line)
 
 
 PICKER_ROWS = 20
@@ -182,6 +97,7 @@ class Menus:
             lines += [line.text.rstrip() for line in plan_lines(request.detail, self._columns, self._glyphs)]
         else:
             lines = [f"Allow {sanitize_line(request.tool)}?{count} {sanitize_line(request.summary)}"]
+            lines += [f"Sub-agent {sanitize_line(request.agent)} asks."] if request.agent else []
             lines += [f"Why it is asked: {sanitize_line(reason_of(request))}"] if request.reason else []
             lines += [line.text.rstrip() for line in approval_detail(request, self._columns - 4, self._glyphs)]
         lines += [f"{number}. {option_label(option)}" for number, option in enumerate(state.approvals.options, 1)]

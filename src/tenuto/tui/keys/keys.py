@@ -164,6 +164,8 @@ KEYS: tuple[Key, ...] = (
     Key("block.edit", ("e",), "block", ActOnBlock("edit"), "put your message into the editor"),
     Key("block.rewind", ("r",), "block", ActOnBlock("rewind"), "go back to before your message"),
     Key("block.undo", ("u",), "block", ActOnBlock("undo"), "undo the compaction"),
+    Key("block.transcript", ("t",), "block", ActOnBlock("transcript"), "read the sub-agent's transcript in your pager"),
+    Key("block.stop", ("x",), "block", ActOnBlock("stop"), "end the sub-agent; its parent goes on"),
     Key("block.open", ("o",), "block", ActOnBlock("open"), "read it in your pager"),
     Key("scroll.page_up", ("pageup",), "transcript", None, "scroll a page up"),
     Key("scroll.page_down", ("pagedown",), "transcript", None, "scroll a page down"),

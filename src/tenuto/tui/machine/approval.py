@@ -248,7 +248,7 @@ def close_request(change: Change, request: ApprovalRequestedEvent) -> None:
 
 def mark_answered(change: Change, request: ApprovalRequestedEvent, decision: Decision) -> None:
     """Show what became of the call. A plan that is not approved was not denied: planning goes on."""
-    denied = decision == "deny" and request.kind == "call"
+    denied = decision == "deny" and request.kind == "call" and not request.agent  # a sub-agent goes on without it
     mark_call(change, request.call_id, "denied" if denied else "running")
 
 

@@ -48,6 +48,7 @@ from tenuto.tui.state.item import (
     Item,
     NoticeItem,
     Part,
+    ToolItem,
     Transcript,
     UserItem,
     block_actions,
@@ -391,6 +392,10 @@ def _act(change: Change, item: Item, action: BlockAction) -> None:
             change.emit(RunCommand(f"/rewind {item.seq}"))
         case "undo":
             _undo(change, item)
+        case "transcript" if isinstance(item, ToolItem):
+            change.emit(RunCommand(f"/agents {item.child}"))
+        case "stop" if isinstance(item, ToolItem):
+            change.emit(RunCommand(f"/agents end {item.child}"))
         case "open":
             change.emit(OpenBlock(item.id))
         case _:

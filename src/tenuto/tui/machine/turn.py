@@ -15,6 +15,8 @@ from tenuto.protocol.event import (
     AssistantThinkingDeltaEvent,
     AssistantWithdrawnEvent,
     CallRefusedEvent,
+    ChildEndedEvent,
+    ChildProgressEvent,
     RetryEvent,
     ShellFinishedEvent,
     ShellOutputEvent,
@@ -424,6 +426,20 @@ def finish_call(change: Change, event: ToolResultEvent) -> None:
     change.state.calls.pop(result.call_id, None)
     change.touch(item)
     label_running_calls(change)
+
+
+@on(ChildProgressEvent)
+def note_progress(change: Change, event: ChildProgressEvent) -> None:
+    """A sub-agent is further than before."""
+    item = find_call(change, event.call_id)
+    if item is not None:
+        item.progress = event
+        change.touch(item)
+
+
+@on(ChildEndedEvent)
+def end_child(_change: Change, _event: ChildEndedEvent) -> None:
+    """Nothing: the call's result, which comes next, says all of it."""
 
 
 @on(CallRefusedEvent)

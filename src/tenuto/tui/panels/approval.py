@@ -145,13 +145,16 @@ def _head(state: UiState, request: ApprovalRequestedEvent, room: Room) -> list[L
     is_of_server = request.tool.partition("_")[0] == "mcp"  # its summary names server and tool
     tool = "MCP" if is_of_server else sanitize_line(request.tool).replace("_", " ").capitalize()
     changes = diff_summary(request.diffs, room.glyphs) if request.diffs else ()
-    facts: list[Span] = [*((" ", "text") for _ in changes[:1]), *changes, *_count(state)]
+    agent = sanitize_line(request.agent)
+    asked_by: list[Span] = [(f"  {truncate(agent, room.width // 3)}", "warning")] if agent and room.is_tight else []
+    facts: list[Span] = [*((" ", "text") for _ in changes[:1]), *changes, *_count(state), *asked_by]
     asks = "Allow? "
     title = truncate(f"{tool} {summary}".strip(), max(8, room.width - len(PAD) - len(asks) - spans_width(facts)))
     head = [Line(((PAD, "text"), (asks, "tool.waiting"), (title, "bold"), *facts))]
     said = reason_of(request)
-    if said and not room.is_tight:
-        reason = wrap([(sanitize_line(said), "dim")], room.width - 4)
+    if (said or agent) and not room.is_tight:
+        who: list[Span] = [(f"Sub-agent {agent}", "warning"), (" asks: ", "dim")] if agent else []
+        reason = wrap([*who, (sanitize_line(said), "dim")], room.width - 4)
         if len(reason) > REASON_ROWS and not room.full:
             reason = [
                 *reason[: REASON_ROWS - 1],

@@ -27,6 +27,8 @@ _WORDS: dict[BlockAction, str] = {
     "edit": "edit",
     "rewind": "rewind",
     "undo": "undo",
+    "transcript": "its transcript",
+    "stop": "end it",
     "open": "pager",
 }
 

@@ -16,12 +16,12 @@ from msgspec import Struct
 from tenuto.guard.foreign import SERVER_TAG
 from tenuto.guard.terminal import sanitize_for_terminal, sanitize_line
 from tenuto.protocol.entry import TodoItem
-from tenuto.protocol.message import DenialView, DiffView, PlanView, ResultView, ShellView, TodoView
+from tenuto.protocol.message import AgentView, DenialView, DiffView, PlanView, ResultView, ShellView, TodoView
 from tenuto.protocol.part import text_of
 from tenuto.session.results import Tone, changed_path, result_facts, shown_text
 from tenuto.session.view.pairing import output_before
 from tenuto.text.call_summary import Arguments, argument, count_edits, describe_patch, first_heading, read_arguments
-from tenuto.text.figures import format_count, format_seconds
+from tenuto.text.figures import format_count, format_seconds, format_spending, plural
 from tenuto.tui.render.diff import FOLDED_ROWS, diff_head, diff_height, diff_lines
 from tenuto.tui.render.frame import Frame, Output, Part, Words, below, head, last_lines, more_row, wrapped_rows
 from tenuto.tui.render.line import Line, Span, ansi_lines, file_link, fit, indent, wrap
@@ -211,6 +211,14 @@ def _range(arguments: Arguments) -> str:
     return f"{path}:{begin}-" if begin > 1 else path
 
 
+def _agent_subject(arguments: Arguments) -> str:
+    name, words = (
+        argument(arguments, "agent", "subagent_type") or "general",
+        argument(arguments, "description", "prompt"),
+    )
+    return f"{name}: {words}"
+
+
 def _diff_body(item: ToolItem, unfolded: bool) -> Sequence[Part]:
     views = _views(item, DiffView)
     if len(views) < 2:
@@ -307,6 +315,7 @@ TOOL_RENDERERS: dict[str, ToolRenderer] = {
     "skill": ToolRenderer(
         title="Skill", subject=lambda given: argument(given, "name", "skill"), lines=False, body=_only_unfolded
     ),
+    "agent": ToolRenderer(title="Agent", subject=_agent_subject, lines=False, body=_output),
     "compact": ToolRenderer(
         title="Compact", subject=lambda given: argument(given, "focus"), lines=False, body=_only_unfolded
     ),
@@ -420,6 +429,7 @@ def _subject(item: ToolItem, *, whole: bool) -> str:
 
 def _facts(item: ToolItem, frame: Frame) -> list[Sequence[Span]]:
     """Return what stands behind the subject: the state in words where it is not plain success, counts, time."""
+    facts: list[Sequence[Span]]
     match item.state:
         case "writing":
             return [[(f"writing {format_count(item.characters)} characters", "dim")]] if item.characters else []
@@ -429,20 +439,34 @@ def _facts(item: ToolItem, frame: Frame) -> list[Sequence[Span]]:
             return [[("waiting for your answer", "warning")]]
         case "running":
             elapsed = frame.now - item.started if item.started else 0.0
-            return (
-                [[(format_seconds(float(int(elapsed))).replace(".0s", "s"), "dim")]] if elapsed >= ELAPSED_AFTER else []
-            )
+            facts = _progress(item)
+            if elapsed >= ELAPSED_AFTER:
+                facts.append([(format_seconds(float(int(elapsed))).replace(".0s", "s"), "dim")])
+            return facts
         case "done":
             facts = _own_facts(item, frame)
         case "failed":
             failed = "error" if item.unresolved else "muted"
-            facts = (_own_facts(item, frame) if _views(item, ShellView) else []) or [[("failed", failed)]]
+            told = _own_facts(item, frame) if _views(item, ShellView) or _views(item, AgentView) else []
+            shows_why = bool(told) and not _views(item, AgentView)
+            facts = told if shows_why else [[("failed", failed)], *told]
         case "interrupted":
-            facts: list[Sequence[Span]] = [[("interrupted", "warning")]]
+            facts = [[("interrupted", "warning")], *_own_facts(item, frame)]
         case "denied":
             facts = [[("denied", "warning")]]
     if item.seconds >= LONG_AFTER:
         facts.append([(format_seconds(item.seconds), "dim")])
+    return facts
+
+
+def _progress(item: ToolItem) -> list[Sequence[Span]]:
+    """Return how far the sub-agent is that a running call has."""
+    progress = item.progress
+    if progress is None:
+        return []
+    facts: list[Sequence[Span]] = [[(plural(progress.steps, "step"), "dim")]]
+    if progress.tokens:
+        facts.append([(format_spending(progress.tokens, progress.cost), "dim")])
     return facts
 
 
@@ -479,7 +503,7 @@ def _body(item: ToolItem, *, unfolded: bool) -> list[Part]:
             parts = _renderer(item).body(item, unfolded)
         case "failed":
             # The model often recovers by itself: told quietly, in full on demand.
-            has_run = bool(_views(item, ShellView))
+            has_run = bool(_views(item, ShellView) or _views(item, AgentView))
             parts = _renderer(item).body(item, unfolded) if has_run else [Words(_result_text(item), style="muted")]
         case "interrupted":
             # The head says that it was; what there was of it is shown as if it had ended.

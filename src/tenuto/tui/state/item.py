@@ -13,7 +13,8 @@ import msgspec
 from msgspec import Struct, field
 
 from tenuto.protocol.entry import Level, Origin
-from tenuto.protocol.message import CompactionEntry, ToolResultMessage
+from tenuto.protocol.event import ChildProgressEvent
+from tenuto.protocol.message import AgentView, CompactionEntry, ToolResultMessage
 from tenuto.protocol.operation import CompactionReason
 from tenuto.protocol.part import ImagePart, WebSearch, WebSource
 from tenuto.protocol.usage import ContextReport
@@ -91,8 +92,17 @@ class ToolItem(BaseItem, kw_only=True):
     output: str = ""
     result: ToolResultMessage | None = None
     unresolved: bool = False
+    progress: ChildProgressEvent | None = None
+    """How far the sub-agent is that the call runs."""
     started: float = 0.0
     seconds: float = 0.0
+
+    @property
+    def child(self) -> str:
+        """The session of the sub-agent that the call runs or ran; empty for none."""
+        views = self.result.ui if self.result is not None else ()
+        ran = next((view.session for view in views if isinstance(view, AgentView)), "")
+        return ran or (self.progress.child if self.progress is not None else "")
 
 
 class ShellItem(BaseItem, kw_only=True):
@@ -237,7 +247,7 @@ class Part(msgspec.Struct, frozen=True):
 
 LONG_LINES, LONG_CHARACTERS = 20, 1_000
 """A message that is shorter in both is never folded."""
-BlockAction = Literal["fold", "copy", "edit", "rewind", "undo", "open"]
+BlockAction = Literal["fold", "copy", "edit", "rewind", "undo", "transcript", "stop", "open"]
 
 
 def block_actions(item: Item | None) -> tuple[BlockAction, ...]:
@@ -252,6 +262,10 @@ def block_actions(item: Item | None) -> tuple[BlockAction, ...]:
             actions.append("rewind")
     if isinstance(item, CompactionItem) and item.entry is not None and not (item.proposed or item.undone_by):
         actions.append("undo")
+    if isinstance(item, ToolItem) and item.child:
+        actions.append("transcript")
+        if not item.final:
+            actions.append("stop")
     actions.append("open")
     return tuple(actions)
 

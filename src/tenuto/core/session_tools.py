@@ -1,0 +1,44 @@
+"""What the tools of a session get from it: a compaction, skills, MCP servers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from tenuto.config.settings import Settings
+from tenuto.core.state.elicitation import ask_elicitation
+from tenuto.core.state.live import LiveSession
+from tenuto.core.state.mcp import Place
+from tenuto.core.state.skills import load_for_model
+
+
+def connect_tools(live: LiveSession) -> None:
+    """Let the tools of a session, a sub-agent's too, know what only the session does."""
+    live.tool_context.window = live.window_size
+    live.tool_context.ask_compaction = partial(_ask_compaction, live)
+    live.tool_context.load_skill = partial(load_for_model, live)
+
+
+async def _ask_compaction(live: LiveSession, focus: str) -> str:
+    from tenuto.core.compacting.asked import ask_compaction  # needed by few sessions, and 20 ms to import
+
+    return await ask_compaction(live, focus)
+
+
+def begin_servers(live: LiveSession, settings: Settings, environ: Mapping[str, str]) -> None:
+    """Look for MCP servers beside everything else; a session that is only read has none."""
+    if live.session.is_read_only:
+        return
+    live.mcp.begin(
+        settings,
+        Place(cwd=live.session.cwd, home=live.home, environ=environ, folder=live.session.directory),
+        live.notify,
+        partial(_tell_late, live),
+        partial(ask_elicitation, live.approvals, live.interactive),
+    )
+
+
+def _tell_late(live: LiveSession, names: tuple[str, ...]) -> bool:
+    """Say whether the model was told of other tools than these: then they join later."""
+    stored = live.session.reading.system
+    return stored is not None and tuple(schema.name for schema in stored.registered) != names
