@@ -152,7 +152,7 @@ async def test_s1_a_prompt_that_cannot_be_taken_in_leaves_a_session_that_settles
             await running.runtime.wait_for(await running.runtime.submit(operation))
             fail()
 
-        monkeypatch.setattr("tenuto.core.runtime._is_ready", compact_then_fail)
+        monkeypatch.setattr("tenuto.core.submit._is_ready", compact_then_fail)
         with pytest.raises(RuntimeError, match=FAULT):
             await running.send("go")
         monkeypatch.undo()

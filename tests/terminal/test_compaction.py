@@ -246,7 +246,8 @@ def test_a_long_task_takes_over_a_summary_that_was_written_beside_it(place: Work
         done = max((number for number in range(1, steps + 1) if f"step {number} of" in request.raw.decode()), default=0)
         if done >= steps:
             return Reply("The task is done.")
-        return Reply(f"This is step {done + 1} of {steps}.", tool_calls=[Call("bash", {"command": "seq 10000 10400"})])
+        command = f"seq {10_000 + done} {10_400 + done}"  # the same call again and again would be stopped
+        return Reply(f"This is step {done + 1} of {steps}.", tool_calls=[Call("bash", {"command": command})])
 
     place.serve(script, window=WINDOW)
     screen = place.open(100, 200, **BESIDE)

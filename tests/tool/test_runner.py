@@ -64,7 +64,7 @@ def test_schemas_are_there_without_pydantic_httpx_or_any_tool() -> None:
     script = (
         "import sys\nfrom tenuto.tool.run.registry import ToolRegistry\n"
         "from tenuto.tool.run.context import ToolContext\n"
-        "from tenuto.tool.run.runner import prepare\nassert len(ToolRegistry().schemas()) == 12\n"
+        "from tenuto.tool.run.runner import prepare\nassert len(ToolRegistry().schemas()) == 13\n"
         "heavy = {'pydantic', 'httpx', 'pathspec', 'tenuto.tool.bash', 'tenuto.tool.run.arguments'}\n"
         "heavy &= set(sys.modules)\n"
         "assert not heavy, heavy\n"

@@ -29,7 +29,7 @@ from tenuto.config.project import RefusedFileError, project_root, read_text
 from tenuto.config.settings import Settings
 from tenuto.private_files import make_directory, replace_file
 from tenuto.text.bounding import shorten
-from tenuto.text.writable import clean_text
+from tenuto.text.writable import clean_text, to_json
 
 OWN_FILE = "mcp.json"
 PROJECT_FILES = (".mcp.json", ".tenuto/mcp.json")
@@ -209,7 +209,7 @@ def _change(home: Path, changes: Mapping[str, dict[str, Any] | None]) -> Path:
         key = next((key for key in KEYS if isinstance(values.get(key), dict)), KEYS[0])
         servers = {**servers_in(values), **changes}
         values[key] = {name: one for name, one in servers.items() if one is not None}
-        replace_file(file.resolve(), msgspec.json.format(msgspec.json.encode(values)) + b"\n")
+        replace_file(file.resolve(), msgspec.json.format(to_json(values)) + b"\n")
     except OSError as error:
         raise McpFileError(f"{file} cannot be written: {error.strerror or error}") from error
     return file

@@ -22,6 +22,7 @@ import msgspec
 from tenuto.config.mcp.files import McpFileError, read_json, servers_in
 from tenuto.config.mcp.servers import McpServer, NamedServer, ServerError, check_name, read_server
 from tenuto.config.project import RefusedFileError, project_root, read_text
+from tenuto.text.writable import to_json
 
 IN_HOME = (".claude.json", ".codex/config.toml", ".gemini/settings.json", ".cursor/mcp.json")
 IN_PROJECT = (".mcp.json", ".codex/config.toml", ".gemini/settings.json", ".vscode/mcp.json", ".cursor/mcp.json")
@@ -80,7 +81,7 @@ def _objects(value: object) -> Mapping[str, Any]:
 
 def _rewritten(server: McpServer) -> McpServer:
     """Return a server with `${env:NAME}` of VS Code in our spelling. Raises `ServerError` for its questions."""
-    text = msgspec.json.encode(server).decode().replace("${env:", "${")
+    text = to_json(server).decode().replace("${env:", "${")
     for word in ("${input:", "${workspaceFolder"):
         if word in text:
             raise ServerError(f"it uses {word}…}}, which only an editor can fill in; put the value in its place")

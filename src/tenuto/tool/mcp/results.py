@@ -13,6 +13,7 @@ from tenuto.guard.foreign import SERVER_TAG, frame
 from tenuto.protocol.model import ToolSchema
 from tenuto.protocol.part import ContentPart, TextPart
 from tenuto.text.bounding import shorten
+from tenuto.text.writable import to_json
 from tenuto.tool.image import MAX_IMAGE_BYTES, image_facts
 from tenuto.tool.mcp.naming import tool_names
 from tenuto.tool.mcp.remote import (
@@ -53,7 +54,7 @@ def listing_of(
     made: list[RemoteTool] = []
     for public, name in tool_names(server, own).items():
         tool = own[name]
-        parameters = msgspec.json.encode(_slim(tool.input_schema))
+        parameters = to_json(_slim(tool.input_schema))
         if len(parameters) > SCHEMA_BYTES:
             left_out.append(f"{name} (its schema has {format_size(len(parameters))})")
             continue
@@ -98,7 +99,7 @@ def tool_result(result: types.CallToolResult) -> RemoteResult:
     """Return what came of a call. Structured content is given where no text says the same."""
     blocks = [block for one in result.content for block in _block(one)]
     if result.structured_content is not None and not any(isinstance(block, str) for block in blocks):
-        blocks.append(msgspec.json.format(msgspec.json.encode(result.structured_content)).decode())
+        blocks.append(msgspec.json.format(to_json(result.structured_content)).decode())
     return RemoteResult(blocks=tuple(blocks), is_error=result.is_error)
 
 

@@ -13,6 +13,7 @@ from tenuto.guard.terminal import sanitize_line
 from tenuto.protocol.model import ToolSchema
 from tenuto.text.bounding import shorten
 from tenuto.text.figures import plural
+from tenuto.text.writable import to_json
 from tenuto.tool.mcp.remote import CallFailed, ConnectionLost, RemoteResult, RemoteTool
 from tenuto.tool.mcp.results import frame_result, output_of
 from tenuto.tool.output import ToolOutput
@@ -178,4 +179,4 @@ def deferring_schemas(counts: Mapping[str, int]) -> tuple[ToolSchema, ...]:
 
 def _schema(name: str, description: str, properties: dict[str, Any], required: list[str]) -> ToolSchema:
     parameters = {"type": "object", "properties": properties, "required": required}
-    return ToolSchema(name=name, description=description, parameters=msgspec.Raw(msgspec.json.encode(parameters)))
+    return ToolSchema(name=name, description=description, parameters=msgspec.Raw(to_json(parameters)))
