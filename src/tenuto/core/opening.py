@@ -378,17 +378,12 @@ class Opener:
         if self.run_agent is not None and not session.is_read_only:
             self._current.tool_context.run_agent = partial(self.run_agent, self._current)
         self._announce(self._current, resumed=resumed, locked=locked)
-        if session.is_read_only:
-            self._current.notify(READ_ONLY, "warning")
-        self._say_remarks(self._current)
-        if self.parting:
-            self._current.notify(self.parting, "error")
-            self.parting = ""
-        if problem:
-            self._current.notify(problem, "warning")
-        elif model == OFFLINE_MODEL and not (resumed or self._start.model or self._in_use.settings.model):
-            self._current.notify(FIRST_RUN)
         live = self._current
+        self._say_remarks(live)
+        if problem:
+            live.notify(problem, "warning")
+        elif model == OFFLINE_MODEL and not (resumed or start.model or self._in_use.settings.model):
+            live.notify(FIRST_RUN)
         self._extensions.begin(live.session.cwd, live.notify, live.warn, live.compaction.wish)
         self.trusting.begin(live)
         if live.hooks is not None:
@@ -436,12 +431,17 @@ class Opener:
             self.note_jobs(live)
 
     def _say_remarks(self, live: LiveSession) -> None:
-        """Say what the user has to know of how the session was found and opened."""
+        """Say what the user has to know of how the session was found and opened, and how the last one was left."""
+        if live.session.is_read_only:
+            live.notify(READ_ONLY, "warning")
         if damage := live.session.damage:
             found = sum_up(len(damage), str(damage[0]))
             live.notify(f"The log is damaged: {found}; everything else is loaded.", "warning")
         while self._remarks:
             live.notify(self._remarks.pop(0), "warning")
+        if self.parting:
+            live.notify(self.parting, "error")
+            self.parting = ""
 
     async def _end_left(self, session: Session) -> None:
         """End what a killed program left running, and say so to the user and to the model (R-078)."""

@@ -184,7 +184,7 @@ class _Files:
         self._came_from.pop(path, None)
 
     def _check_goes(self, name: str, path: Path) -> None:
-        """Raise `ToolError` for what cannot be taken away here: a link, or what would be lost for good."""
+        """Raise `ToolError` for what cannot be taken away here: a link, or what could not be brought back."""
         if Path(os.path.abspath(self._context.cwd / Path(name).expanduser())).is_symlink():  # noqa: PTH100
             raise ToolError(f"{name} is a link to {self._shown(path)}. Remove or rename links through bash.")
         if len(self._disk[path] or b"") > MAX_KEPT_FILE:
