@@ -140,7 +140,8 @@ def test_a_preview_shows_the_summary_and_what_was_edited_is_what_is_written(plac
     assert "Count the numbers of the house." in shown
     assert "nothing changes" in shown and b'"type":"compaction"' not in place.log
     screen.keys("Down", "Enter")
-    screen.wait_for("**small steps**")
+    # in the prompt: the list, which shows the summary too, is gone by then
+    screen.wait_until(lambda text: "**small steps**" in text and "Drop it" not in text, "the summary to be edited")
     screen.type(" Edited by hand.")
     screen.keys("Enter")
     screen.wait_settled("Compacted ·")
