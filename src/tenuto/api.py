@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Self
 
 import msgspec
 
-from tenuto.config.settings import home_directory
+from tenuto.config.sources import home_directory
 from tenuto.core.errors import TaskFailedError
 from tenuto.core.opening import check_directory
 from tenuto.core.runtime import Runtime

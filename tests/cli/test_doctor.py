@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from tenuto.cli.doctor import command, files
 from tenuto.cli.doctor.command import CHECKS, examine
 from tenuto.cli.doctor.files import take_stock, why_not_writable
-from tenuto.cli.doctor.rows import STATES, Row, Streams, bare_url, print_rows
+from tenuto.cli.doctor.rows import STATES, Row, Streams, print_rows
+from tenuto.cli.parsing import bare_url
 from tenuto.guard.sandbox.machine import find_machine
 from tenuto.tui.render.width import cell_width
 from tests.guard.repositories import git

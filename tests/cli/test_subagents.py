@@ -8,7 +8,7 @@ import tomllib
 from pathlib import Path
 
 from tenuto.config.agents import EXPLORE, GENERAL, list_agents, read_agents
-from tenuto.config.settings import load_settings
+from tenuto.config.sources import load_settings
 from tenuto.tool.run.registry import ToolRegistry
 from tests.core.test_children import by_role, is_child, task
 from tests.server import Call, Reply, ServerThread, Tokens

@@ -12,14 +12,8 @@ import tomlkit
 
 from tenuto.config.fitting import plain_type
 from tenuto.config.mcp.servers import McpServer
-from tenuto.config.settings import (
-    CompactionSettings,
-    McpSettings,
-    ModelSettings,
-    ProviderSettings,
-    Settings,
-    load_settings,
-)
+from tenuto.config.settings import CompactionSettings, McpSettings, ModelSettings, ProviderSettings, Settings
+from tenuto.config.sources import load_settings
 from tests.config.support import leaves, nested
 
 

@@ -10,7 +10,7 @@ import pytest
 from tenuto.config.imports import MAX_CHARS
 from tenuto.config.instructions import MAX_RULES, Instructions, read_instructions, read_touched
 from tenuto.config.project import MAX_BYTES, RefusedFileError, read_branch, read_regular
-from tenuto.config.settings import load_settings
+from tenuto.config.sources import load_settings
 
 
 def test_the_general_comes_first_and_the_nearest_last(tmp_path):

@@ -8,7 +8,8 @@ import tomlkit
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tenuto.config.settings import CompactionSettings, ProviderSettings, Settings, ToolSettings, load_settings
+from tenuto.config.settings import CompactionSettings, ProviderSettings, Settings, ToolSettings
+from tenuto.config.sources import load_settings
 
 
 @pytest.fixture

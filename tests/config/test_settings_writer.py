@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tenuto.config.settings import SettingNotKept, keep_setting
+from tenuto.config.settings_writer import SettingNotKept, keep_setting
 
 OWN = """# mine
 model = "offline/tenuto"   # the cheap one

@@ -13,7 +13,8 @@ import tomlkit
 
 from tenuto.config.consent import Consent, project_of
 from tenuto.config.fitting import name_key
-from tenuto.config.settings import Settings, load_settings, project_items
+from tenuto.config.settings import Settings
+from tenuto.config.sources import load_settings, project_items
 from tenuto.config.trust import NEVER_KEYS, PROJECT_KEYS, STRICTEST_FIRST
 from tests.config.support import NAMED, leaves, nested
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 import pytest
 
@@ -220,18 +222,18 @@ def test_a_missed_bar_is_named(changes, said):
 
 
 def test_the_command_line_names_what_is_wrong(capsys):
-    assert run_eval(("compaction", "--windows", "12")) == 2
+    assert run_eval(("compaction", "--windows", "12"), Path(), {}) == 2
     assert "8192" in capsys.readouterr().err
-    assert run_eval(("compaction", "--summarisers", "honest,clever")) == 2
+    assert run_eval(("compaction", "--summarisers", "honest,clever"), Path(), {}) == 2
     assert "clever" in capsys.readouterr().err
-    assert run_eval(("compaction", "--phrases", "unread")) == 2
+    assert run_eval(("compaction", "--phrases", "unread"), Path(), {}) == 2
     assert "held-out" in capsys.readouterr().err
-    assert run_eval(("sleep",)) == 2
+    assert run_eval(("sleep",), Path(), {}) == 2
 
 
 def test_the_command_prints_json_and_its_exit_code_follows_the_bars(capsys):
     words = ("--seeds", "1", "--windows", "16384", "--rounds", "1", "--summarisers", "honest", "--json")
-    code = run_eval(("compaction", *words))
+    code = run_eval(("compaction", *words), Path(), {})
     report = msgspec.json.decode(capsys.readouterr().out)
     assert report["sessions"][0]["sights"]
     assert code == (1 if report["missed"] else 0)

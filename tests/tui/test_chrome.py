@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.config.settings import UiSettings, load_settings
+from tenuto.config.settings import UiSettings
+from tenuto.config.sources import load_settings
 from tenuto.protocol.event import AssistantTextDeltaEvent, TaskStartedEvent
 from tenuto.protocol.usage import Usage
 from tenuto.tui.chrome import ITEMS, RENDERERS, footer_line, parting_lines, unknown_items

@@ -13,7 +13,9 @@ from tenuto.cli.arguments import MODES, working_directory
 from tenuto.cli.parsing import Parser, complain, parse, say, say_json
 from tenuto.command.approval_commands import Row, rule_rows
 from tenuto.config.saved_approvals import FILE, SavedApprovals, SavedApprovalsError, saved_in
-from tenuto.config.settings import SettingNotKept, Settings, drop_rule, keep_rule, load_settings
+from tenuto.config.settings import Settings
+from tenuto.config.settings_writer import SettingNotKept, drop_rule, keep_rule
+from tenuto.config.sources import load_settings
 from tenuto.exit_codes import BAD_USAGE, FAILED, OK
 from tenuto.guard.approval import judge, judge_unheld
 from tenuto.guard.rules import Effect, Rule, RuleError, read_rule, read_rules, standing_rules

@@ -67,21 +67,23 @@ MOST = 1_000_000_000
 """A limit over this is no limit."""
 FORMATS = ("text", "json", "stream-json")
 MODES = ("ask", "edits", "auto", "plan")
-SUBCOMMANDS = (
-    "sessions",
-    "models",
-    "import",
-    "eval",
-    "prompt",
-    "approvals",
-    "doctor",
-    "sandbox",
-    "trust",
-    "hooks",
-    "skills",
-    "mcp",
-)
-RESERVED = ("acp", "config", "stats")
+SUBCOMMANDS = {
+    "sessions": "tenuto.cli.sessions:run_sessions",
+    "models": "tenuto.cli.models:run_models",
+    "import": "tenuto.cli.importing:run_import",
+    "eval": "tenuto.cli.evaluating:run_eval",
+    "prompt": "tenuto.cli.prompting:run_prompt",
+    "approvals": "tenuto.cli.approvals:run_approvals",
+    "doctor": "tenuto.cli.doctor.command:run_doctor",
+    "sandbox": "tenuto.cli.sandboxing:run_sandbox",
+    "trust": "tenuto.cli.trust:run_trust",
+    "hooks": "tenuto.cli.hooks:run_hooks",
+    "skills": "tenuto.cli.skills:run_skills",
+    "mcp": "tenuto.cli.mcp:run_mcp",
+    "config": "tenuto.cli.config:run_config",
+}
+"""The function that carries out each subcommand: it gets the words behind it, Tenuto's home and the environment."""
+RESERVED = ("acp", "stats")
 """Words that will be subcommands; they are not taken for a prompt."""
 
 

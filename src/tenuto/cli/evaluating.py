@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TypeVar, get_args
 
 from tenuto.cli.parsing import Parser, complain, parse
@@ -67,7 +68,7 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def run_eval(arguments: tuple[str, ...]) -> int:
+def run_eval(arguments: tuple[str, ...], _home: Path, _environ: Mapping[str, str]) -> int:
     """Run `tenuto eval WORD …`; returns the exit code: 0 all bars hold, 1 some are missed, 2 bad usage."""
     if arguments[:1] != ("compaction",):
         asked = arguments[:1] in (("-h",), ("--help",))

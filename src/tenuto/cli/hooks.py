@@ -9,7 +9,7 @@ from pathlib import Path
 from tenuto.cli.arguments import working_directory
 from tenuto.cli.parsing import Parser, complain, parse, say, say_json
 from tenuto.config.project import find_hook_files
-from tenuto.config.settings import load_settings
+from tenuto.config.sources import load_settings
 from tenuto.exit_codes import FAILED, OK
 from tenuto.extension.hooks.files import EVENTS, HookCommand, ReadHooks, may_run, read_hook_files
 from tenuto.text.bounding import shorten

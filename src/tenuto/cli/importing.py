@@ -226,7 +226,7 @@ def _day(when: float) -> str:
 
 def accepts_model(home: Path, environ: Mapping[str, str], model: str) -> bool:
     """Whether a model can be used here, so that an imported session may go on with it."""
-    from tenuto.config.settings import load_settings
+    from tenuto.config.sources import load_settings
     from tenuto.model.registry import ModelRegistry
     from tenuto.protocol.model import ModelError
 

@@ -31,7 +31,7 @@ from tenuto.config.mcp.servers import (
     expand,
 )
 from tenuto.config.project import project_root
-from tenuto.config.settings import load_settings
+from tenuto.config.sources import load_settings
 from tenuto.exit_codes import FAILED, OK
 from tenuto.text.figures import plural
 from tenuto.text.matching import did_you_mean

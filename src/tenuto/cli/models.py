@@ -12,7 +12,8 @@ from pathlib import Path
 import msgspec
 
 from tenuto.cli.parsing import Parser, complain, parse, say, say_json
-from tenuto.config.settings import Settings, load_settings
+from tenuto.config.settings import Settings
+from tenuto.config.sources import load_settings
 from tenuto.core.errors import UsageError
 from tenuto.core.state.windows import split_model
 from tenuto.exit_codes import FAILED, OK

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from pathlib import Path
 from typing import NoReturn
 
@@ -10,6 +11,7 @@ from tenuto.exit_codes import BAD_USAGE
 from tenuto.guard.terminal import escape_json, sanitize_for_terminal, sanitize_line, write_text
 from tenuto.session.errors import SessionAmbiguous
 from tenuto.session.library.catalog import find_session
+from tenuto.text.bounding import shorten
 from tenuto.text.writable import to_json
 
 
@@ -52,3 +54,21 @@ def find_directory(home: Path, name: str) -> Path | int:
     except SessionAmbiguous as error:
         return complain(str(error))
     return found if found is not None else complain(f"there is no session {name}; tenuto sessions list shows them")
+
+
+VALUE_CHARS = 48
+
+
+def shown_value(key: tuple[str, ...], value: object) -> str:
+    """Return a setting's value as it can be shown: headers and variables hold keys, and so may addresses."""
+    if {"headers", "env"} & set(key):
+        return "(set)"
+    if key[-1].endswith("url"):
+        return shorten(bare_url(str(value)), VALUE_CHARS)
+    return shorten(str(value).lower() if isinstance(value, bool) else repr(value), VALUE_CHARS)
+
+
+def bare_url(url: str) -> str:
+    """Return an address without what may be secret in it: a password, a query."""
+    scheme, mark, rest = url.strip().rpartition("://")
+    return f"{scheme}{mark}{re.split('[?#]', rest)[0].rpartition('@')[2]}"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 import re
 import sys
 from collections.abc import AsyncGenerator, Mapping
@@ -20,7 +19,7 @@ from tenuto.cli.arguments import MODES, read_mode, working_directory
 from tenuto.cli.output import write_bytes
 from tenuto.cli.parsing import Parser, complain, parse
 from tenuto.compaction.measure.weight import estimate_tools
-from tenuto.config.settings import load_settings
+from tenuto.config.sources import load_settings
 from tenuto.core.errors import EXPECTED_FAILURES, UsageError, describe_failure
 from tenuto.core.runtime import Runtime
 from tenuto.core.start import Start
@@ -109,7 +108,7 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def run_prompt(arguments: tuple[str, ...], home: Path, environ: Mapping[str, str] = os.environ) -> int:
+def run_prompt(arguments: tuple[str, ...], home: Path, environ: Mapping[str, str]) -> int:
     """Run `tenuto prompt WORD …`; returns the exit code: 1 where the prompt would not be sent, 2 for bad usage."""
     if arguments[:1] != ("show",):
         asked = arguments[:1] in (("-h",), ("--help",))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tenuto.cli.parsing import Parser, complain, parse, say, say_json
-from tenuto.config.settings import load_settings
+from tenuto.config.sources import load_settings
 from tenuto.exit_codes import FAILED
 
 if TYPE_CHECKING:

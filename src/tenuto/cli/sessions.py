@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,7 +32,7 @@ COMMANDS = {
 }
 
 
-def run_sessions(arguments: tuple[str, ...], home: Path) -> int:
+def run_sessions(arguments: tuple[str, ...], home: Path, environ: Mapping[str, str]) -> int:
     """Run `tenuto sessions COMMAND …`; returns the exit code."""
     name, *rest = arguments or ("list",)
     if name in HELP:
@@ -40,7 +40,7 @@ def run_sessions(arguments: tuple[str, ...], home: Path) -> int:
     if name == IMPORT:
         from tenuto.cli.importing import run_import
 
-        return run_import(tuple(rest), home, os.environ)
+        return run_import(tuple(rest), home, environ)
     command = COMMANDS.get(name)
     if command is None:
         return complain(f"usage: tenuto sessions {' | '.join((*COMMANDS, IMPORT))}; each explains itself with --help")

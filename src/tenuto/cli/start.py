@@ -7,13 +7,15 @@ import os
 import select
 import stat
 from collections.abc import Callable, MutableMapping
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NoReturn, cast
+from typing import TYPE_CHECKING, Literal, NoReturn, TypeAlias, cast
 
 from msgspec import Struct
 
-from tenuto.cli.arguments import Options, working_directory
-from tenuto.config.settings import UiSettings, home_directory, load_settings
+from tenuto.cli.arguments import SUBCOMMANDS, Options, working_directory
+from tenuto.config.settings import UiSettings
+from tenuto.config.sources import home_directory, load_settings
 from tenuto.exit_codes import BAD_USAGE, SIGNAL
 from tenuto.guard.terminal import write_text
 from tenuto.tui.first_paint.decide import IMMOVABLE, is_accessible
@@ -220,57 +222,15 @@ def run_subcommand(words: tuple[str, ...]) -> int:
     return SIGNAL + signals[0] if signals else code
 
 
+RunSubcommand: TypeAlias = "Callable[[tuple[str, ...], Path, Mapping[str, str]], int]"
+
+
 def _subcommand(words: tuple[str, ...]) -> Callable[[], int]:
     """Return what carries out a subcommand, imported."""
     name, *rest = words
-    home = home_directory(os.environ)
-    if name == "import":
-        from tenuto.cli.importing import run_import
-
-        return lambda: run_import(rest, home, os.environ)
-    if name == "eval":
-        from tenuto.cli.evaluating import run_eval
-
-        return lambda: run_eval(tuple(rest))
-    if name == "skills":
-        from tenuto.cli.skills import run_skills
-
-        return lambda: run_skills(tuple(rest), home, os.environ)
-    if name == "doctor":
-        from tenuto.cli.doctor.command import run_doctor
-
-        return lambda: run_doctor(tuple(rest), home, os.environ)
-    if name == "hooks":
-        from tenuto.cli.hooks import run_hooks
-
-        return lambda: run_hooks(tuple(rest), home, os.environ)
-    if name == "models":
-        from tenuto.cli.models import run_models
-
-        return lambda: run_models(tuple(rest), home, os.environ)
-    if name == "sandbox":
-        from tenuto.cli.sandboxing import run_sandbox
-
-        return lambda: run_sandbox(tuple(rest), home, os.environ)
-    if name == "trust":
-        from tenuto.cli.trust import run_trust
-
-        return lambda: run_trust(tuple(rest), home)
-    if name == "mcp":
-        from tenuto.cli.mcp import run_mcp
-
-        return lambda: run_mcp(tuple(rest), home, os.environ)
-    if name == "prompt":
-        from tenuto.cli.prompting import run_prompt
-
-        return lambda: run_prompt(tuple(rest), home)
-    if name == "approvals":
-        from tenuto.cli.approvals import run_approvals
-
-        return lambda: run_approvals(tuple(rest), home, os.environ)
-    from tenuto.cli.sessions import run_sessions
-
-    return lambda: run_sessions(tuple(rest), home)
+    module, _, function = SUBCOMMANDS[name].partition(":")
+    run: RunSubcommand = getattr(import_module(module), function)
+    return lambda: run(tuple(rest), home_directory(os.environ), os.environ)
 
 
 def run_screen(choice: str, options: Options, cwd: Path, early: EarlyReader | None) -> int:

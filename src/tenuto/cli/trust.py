@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -17,7 +17,7 @@ ACTS = ("list", "show", "allow", "deny", "forget")
 WORDS = {"trusted": "trusted", "refused": "refused", "waiting": "undecided", "changed": "changed"}
 
 
-def run_trust(arguments: tuple[str, ...], home: Path) -> int:
+def run_trust(arguments: tuple[str, ...], home: Path, _environ: Mapping[str, str]) -> int:
     """Run `tenuto trust [ACT] [DIR]`; returns the exit code: 0 done, 1 it cannot be written, 2 bad usage."""
     words = (
         arguments if arguments[:1] and (arguments[0] in ACTS or arguments[0].startswith("-")) else ("list", *arguments)

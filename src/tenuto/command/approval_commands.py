@@ -10,7 +10,7 @@ import msgspec
 
 from tenuto.command.outcome import Choice, Choose, CommandOutcome, Say
 from tenuto.config.saved_approvals import SavedApproval, SavedApprovals, SavedApprovalsError, saved_in
-from tenuto.config.settings import SettingNotKept, drop_rule, keep_rule
+from tenuto.config.settings_writer import SettingNotKept, drop_rule, keep_rule
 from tenuto.core.errors import TaskFailedError
 from tenuto.core.opening import resolve_directory
 from tenuto.core.runtime import Runtime

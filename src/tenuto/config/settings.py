@@ -1,31 +1,17 @@
-"""Settings: what a user can set in `settings.toml` or by `TENUTO_SECTION__KEY`.
+"""Settings: what a user can set, section by section. The text under a setting is its manual.
 
-Read in this order, later wins: the defaults here, `$TENUTO_HOME/settings.toml`, `.tenuto/settings.toml` of the project
-(as far as `config/trust.py` lets it), environment variables. A broken file or a wrong value never stops the agent: that
-value keeps its default and a problem line says what to do.
+`docs/configuration.md`, `tenuto config` and the JSON schema are made from this file; `config/sources.py` reads values.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
 
 from tenuto.config.mcp.servers import McpServer
-from tenuto.config.project import RefusedFileError, find_upwards, project_root, read_text
-from tenuto.private_files import replace_file
 from tenuto.protocol.entry import Mode
-
-if TYPE_CHECKING:
-    from tenuto.config.consent import Project, TrustItem
-
-PROJECT_FILE = Path(".tenuto") / "settings.toml"
-TOP_LEVEL_VARIABLES = {"TENUTO_MODEL": "model", "TENUTO_MODE": "mode", "TENUTO_MAX_OUTPUT_TOKENS": "max_output_tokens"}
-"""The keys that are in no section."""
-
 
 # Every number has its range here: what is outside is named, and the default holds.
 Window = Annotated[int, Meta(ge=500, le=100_000_000)]
@@ -54,60 +40,108 @@ class ModelSettings(Section, frozen=True, kw_only=True):
     """What the user knows better about one model than the lists do. Tokens."""
 
     context_window: Window | None = None
+    """The window. Wins over what the provider, the catalogue and earlier refusals say."""
     max_output_tokens: AnswerTokens | None = None
+    """The longest answer that the model can give. *Unset*: what its provider or the catalogue says; where nobody says
+    it, the request names no limit."""
     effort: str = ""
+    """How hard it is to think where the session does not say: `none`, `minimal`, `low`, `medium`, `high`, `xhigh`,
+    `max`, `ultra`, as far as the model has it, see [Effort](#effort). Empty: the model's own default."""
     thinking: bool | None = None
+    """Whether the model can think, where its name does not tell."""
     reserve_tokens: PartTokens | None = None
+    """As in `[compaction]`, for this model alone."""
     keep_recent_tokens: PartTokens | None = None
+    """As in `[compaction]`, for this model alone."""
     max_summary_tokens: PartTokens | None = None
+    """As in `[compaction]`, for this model alone."""
     remote_compaction: Literal["", "off", "request", "endpoint", "automatic"] = ""
+    """Compaction by the provider itself, see [compaction.md](compaction.md#compaction-by-the-provider). `request`:
+    asked for within a normal request (Anthropic, OpenAI). `endpoint`: at `/responses/compact` (OpenAI). `automatic`: as
+    `request`, and the server also compacts by itself (OpenAI). Empty: what `compaction.remote` says."""
     clear_tool_uses: bool = False
+    """Anthropic only: the server leaves old tool results out of long requests; the log and the screen keep them."""
 
 
 class ProviderSettings(Section, frozen=True, kw_only=True):
     """A server of the user's own, named by its key; `api_key_env` is the variable that holds its key."""
 
     kind: Literal["anthropic", "openai", "openai-chat"] = "openai-chat"
+    """What the server speaks: Anthropic Messages, OpenAI Responses, or Chat Completions as most servers do."""
     base_url: str = ""
+    """Where it is, up to and with `/v1`. Needed for a name that is not built in."""
     api_key_env: str = ""
+    """The environment variable that holds the key. Empty: no key is needed, or it stands in `auth.json`."""
     headers: dict[str, str] = {}
+    """Headers for every request. One of `Authorization`, `X-Api-Key`, `Api-Key` counts as the key."""
 
 
 class PromptSettings(Section, frozen=True, kw_only=True):
     """Replacements for the built-in compaction prompts; empty keeps the built-in one."""
 
     system: str = ""
+    """The summariser's system prompt."""
     first: str = ""
+    """The instructions for the first summary of a session."""
     update: str = ""
+    """The instructions for bringing an earlier summary up to date."""
     turn_prefix: str = ""
+    """The instructions for the first part of a turn that the cut falls into."""
     same_prefix: str = ""
+    """How the conversation's own model is asked for a summary in place, and what a provider that compacts by itself is
+    told. What stays word for word and how long the summary may be is added."""
     summary_prefix: str = ""
+    """What introduces the summary to the working model; `{seq}` becomes the last summarised entry."""
     branch: str = ""
+    """The instructions for notes on a branch that is left."""
 
 
 class CompactionSettings(Section, frozen=True, kw_only=True):
     """Compaction (DESIGN section 4). Tokens; `None` means adapted to the model's window."""
 
     enabled: bool = True
+    """Off: nothing compacts by itself, not even after a request was refused as too long. `/compact` still works."""
     reserve_tokens: PartTokens | None = None
+    """What stays free for an answer. Unset: 16 384, at most a quarter of the window. Raised when it is too small, at
+    most half of the window."""
     keep_recent_tokens: PartTokens | None = None
+    """How much of the end stays word for word. Unset: 20 000, at most a quarter of the window."""
     max_summary_tokens: PartTokens | None = None
+    """A summary's longest length. Unset: 0.8 of the reserve, which is also its upper bound."""
     user_message_tokens: PartTokens = 20_000
+    """How much of your earlier messages is carried over word for word."""
     strategy: str = ""
+    """Another way to compact, as `module:ClassName`: a built-in one, an installed one, or a file in `strategies/` of
+    Tenuto's home. See [extensions.md](extensions.md#compaction-strategies). Empty: the ladder."""
     model: str = ""
+    """The model that writes summaries, as `provider/name`. Empty: the session's own, which also takes over when this
+    one cannot be used."""
     remote: bool = False
+    """Models whose provider has a compaction of its own use it, as `remote_compaction = "request"` does for one
+    model."""
     idle: bool = False
+    """Compact a large session while nothing runs, shortly before the provider's cache of it expires."""
     ahead: bool = False
+    """Write a summary while nothing runs and the trigger is near; the next compaction then takes no time."""
     background: bool = True
+    """Write the next compaction's summary beside a running task, from 80 % of the trigger on. Not with a local server
+    that needs no key."""
     same_prefix: bool = True
+    """While the provider's prefix cache is warm, the present model summarises in place: the next step's request with
+    one message more. Off: always from a transcript."""
     tool: bool = True
+    """The agent has the `compact` tool: it may ask for a compaction between two parts of its work. A change holds for
+    new sessions, and from the next compaction or `/reload` on."""
     prompts: PromptSettings = PromptSettings()
+    """See below."""
 
 
 class BranchSummarySettings(Section, frozen=True, kw_only=True):
     """Summaries of a branch that is left (seed 003). `reserve_tokens` is what of the window stays free for them."""
 
     reserve_tokens: PartTokens = 16_384
+    """What of the summariser's window stays free when notes on a branch are made, at most a quarter of it. The newest
+    of what is left is read up to that."""
 
 
 class ToolSettings(Section, frozen=True, kw_only=True):
@@ -121,24 +155,42 @@ class ToolSettings(Section, frozen=True, kw_only=True):
     """
 
     max_output_chars: Characters | None = None
+    """Characters of one result that the model is sent; the rest is in a file that the result names. Unset: 30 000, of
+    `read` 51 200 where the window has 128 000 tokens or more."""
     max_output_lines: Lines = 2_000
+    """Lines of one result."""
     bash_timeout: Wait = 120.0
+    """Seconds that a command gets when the model names no time."""
     bash_max_timeout: Wait = 600.0
+    """Seconds that the model can ask for at most."""
     fetch_timeout: Wait = 30.0
+    """Seconds for one page."""
     web_search: bool | Literal["auto"] = "auto"
+    """The provider's own web search, for models over Anthropic Messages and OpenAI Responses. `"auto"`: at
+    api.anthropic.com and api.openai.com. `true`: at every server that speaks these protocols."""
     pass_environment: tuple[str, ...] = ()
+    """Variables that commands of the model get although their names look secret (`*KEY*`, `*TOKEN*`, `*SECRET*`,
+    `*PASSW*`, `*CREDENTIAL*`). Your own `!commands` get all."""
     mask_sent: bool = False
+    """What looks like a secret (`sk-…`, `AKIA…`, `ghp_…`, a private key) is masked in results before the model gets
+    it."""
     max_processes: Count = 512
+    """Processes that commands may have; 0 is no limit. What limits them: [security.md](security.md#processes)."""
     max_memory_mb: Count = 0
+    """Megabytes of address space for each process of a command; 0 is no limit."""
     max_outputs_mb: Count = 1_000
+    """Megabytes on disk that all outputs of a session take; 0 is no limit (one output: 256)."""
 
 
 class ApprovalSettings(Section, frozen=True, kw_only=True):
     """Rules by tool and pattern (`guard/rules.py`): what needs no approval, always needs one, or never runs."""
 
     allow: tuple[str, ...] = ()
+    """What needs no approval."""
     ask: tuple[str, ...] = ()
+    """What is asked about in every mode."""
     deny: tuple[str, ...] = ()
+    """What never runs."""
 
 
 class AgentSettings(Section, frozen=True, kw_only=True):
@@ -148,8 +200,12 @@ class AgentSettings(Section, frozen=True, kw_only=True):
     """
 
     final_check: bool = True
+    """In mode `auto` and in headless runs the agent is asked, once a turn, to check edits that no command ran after,
+    and to see to open todo items."""
     wake: bool = True
+    """The end of a background job begins a turn, so that the agent goes on with what came of it."""
     job_wait: Seconds = 600.0
+    """Seconds for which a headless run stays open for the background jobs that its agent has left running."""
 
 
 class AgentsSettings(Section, frozen=True, kw_only=True):
@@ -161,10 +217,17 @@ class AgentsSettings(Section, frozen=True, kw_only=True):
     """
 
     enabled: bool = True
+    """The agent may give tasks to sub-agents ([subagents.md](subagents.md)). A session keeps the tools that it began
+    with until `/reload` or a compaction."""
     models: dict[str, str] = {}
+    """By an agent's name, or by a name that an agent's file uses for a model, the model that it gets, as
+    `provider/name[:effort]`."""
     depth: Annotated[int, Meta(ge=1, le=3)] = 1
+    """1: only the agent has sub-agents; 2: those have some, too."""
     side_by_side: Annotated[int, Meta(ge=1, le=16)] = 4
+    """So many work at a time for one session; the others wait."""
     max_steps: Annotated[int, Meta(ge=1, le=1_000)] = 50
+    """Calls of the model that one sub-agent makes at most."""
 
 
 class ExtensionSettings(Section, frozen=True, kw_only=True):
@@ -174,9 +237,13 @@ class ExtensionSettings(Section, frozen=True, kw_only=True):
     """
 
     enabled: bool = True
+    """Off: no extension is looked for."""
     paths: tuple[str, ...] = ()
+    """Further extensions: Python files, packages, or folders of them; a relative path is seen from Tenuto's home."""
     disabled: tuple[str, ...] = ()
+    """Names of extensions that are not loaded."""
     hook_timeout: Wait = 120.0
+    """Seconds that an extension, or a compaction strategy of yours, has for an answer. Esc ends the wait earlier."""
 
 
 class SandboxSettings(Section, frozen=True, kw_only=True):
@@ -187,18 +254,27 @@ class SandboxSettings(Section, frozen=True, kw_only=True):
     """
 
     enabled: bool = True
+    """Run them in a sandbox where the machine has one. `false` is `--no-sandbox`: mode `auto` then runs them with your
+    rights."""
     kind: Literal["auto", "bubblewrap", "landlock", "seatbelt"] = "auto"
+    """What holds them; `auto` takes the first that works, in this order."""
     network: bool = False
+    """Let them reach the network. Commands that only read never do."""
     writable: tuple[str, ...] = ()
+    """Folders that they may write beside the working directory; `~` is your home."""
     readable: tuple[str, ...] = ()
+    """What they may read although it is hidden."""
     hidden: tuple[str, ...] = ()
+    """What they may not read, beside keys and tokens."""
 
 
 class HookSettings(Section, frozen=True, kw_only=True):
     """Hook commands. `shared` says whether those count that stand in the files of other agents."""
 
     enabled: bool = True
+    """Off: no hook is looked for."""
     shared: bool = True
+    """Whether the hooks in your files of other agents (`.claude`, `.codex`) run too."""
 
 
 class McpSettings(Section, frozen=True, kw_only=True):
@@ -207,8 +283,11 @@ class McpSettings(Section, frozen=True, kw_only=True):
     """
 
     enabled: bool = True
+    """Off: no server is looked for or started."""
     wait: Seconds = 5.0
+    """Seconds after the session's opening for which its first prompt waits for servers that are still starting."""
     defer_over: Annotated[int, Meta(ge=0, le=1_000)] = 20
+    """With more tools than these, of all servers together, the model gets a search and a call tool in their place."""
     servers: dict[str, McpServer] = {}
 
 
@@ -220,12 +299,17 @@ class SessionSettings(Section, frozen=True, kw_only=True):
     """
 
     durability: Literal["none", "points", "wait"] = "points"
+    """When entries are forced to the disk itself, against power cuts: at prompts, compactions and the end of each task,
+    beside the work (`points`); the same, and the work waits for it (`wait`); when the system likes (`none`). A killed
+    process loses nothing in either."""
 
 
 class InstructionSettings(Section, frozen=True, kw_only=True):
     """Instruction files. `also` are names of more such files, beside `AGENTS.md` and `CLAUDE.md`."""
 
     also: tuple[FileName, ...] = ()
+    """Names of further instruction files, read in each folder beside `AGENTS.md` and `CLAUDE.md`. Names only, no
+    paths."""
 
 
 class UiSettings(Section, frozen=True, kw_only=True):
@@ -235,32 +319,62 @@ class UiSettings(Section, frozen=True, kw_only=True):
     """
 
     theme: str = "auto"
+    """`auto` (dark or light, by the background of the terminal), `dark`, `light`, `ansi` (the terminal's own 16
+    colours), `contrast` (high contrast, by the background), `contrast-dark`, `contrast-light`, or a theme of your own:
+    [themes.md](themes.md). `/theme` sets it."""
     inline: bool = False
+    """Print into the terminal's own scrollback instead of drawing a full screen, as `--inline` does. Not asked where a
+    terminal cannot move its cursor (`TERM=dumb`) or with `--screen-reader`: those write plain lines."""
     reduce_motion: bool | Literal["off", "on", "strict"] = "off"
+    """`"on"` (or `true`): the spinner stands still. `"strict"`: answers also grow three times a second at most, and
+    seconds count in fives."""
     interrupt: Literal["esc", "esc-esc"] = "esc"
+    """How often Esc is pressed to interrupt."""
     show_thinking: bool = True
+    """Show a model's thinking while it thinks."""
     diff: Literal["auto", "unified", "split"] = "auto"
+    """How changes are shown: one below the other, or old and new side by side; `auto` puts them side by side from 140
+    columns on."""
     notifications: bool | Literal["off", "bell", "terminal", "command"] = True
+    """How you are called while you look elsewhere; `true` is your command if there is one, else the terminal
+    ([terminal.md](terminal.md#notifications))."""
     notification_command: str = ""
+    """A command of yours that calls you: it gets what there is to say as JSON on standard input."""
     notification_seconds: Seconds = 10.0
+    """A run that took less is no reason to call you."""
     title: bool = True
+    """Say in the terminal's title what is worked on, and where."""
     progress: bool | Literal["auto"] = "auto"
+    """Show on the terminal's tab that something runs (OSC 9;4); `auto`: where it is known to understand that."""
     status_items: tuple[str, ...] = ()
+    """What the last line shows, in this order; empty: all of it ([terminal.md](terminal.md#status-line))."""
     status_command: str = ""
+    """A command of yours whose first line of output is shown in the last line: it gets the session as JSON on standard
+    input."""
     status_interval: Seconds = 0.5
+    """Seconds that lie at least between two runs of it; without a change it does not run at all."""
     copy_on_select: bool = True
+    """What the mouse selects in the transcript goes to the clipboard."""
     mouse: Literal["full", "wheel", "off"] = "full"
+    """Wheel: it scrolls, and nothing else. Off: the terminal keeps the mouse, and selects by itself. `/mouse` changes
+    it for now."""
     leave_transcript: Literal["screen", "answer", "off"] = "screen"
+    """What the full screen leaves on the normal one: the last screenful, the last answer, nothing."""
     mask_secrets: bool = True
+    """What looks like a secret in answers and results is masked on the screen. Exports are always masked."""
 
 
 class RequestSettings(Section, frozen=True, kw_only=True):
     """Model calls: how often a failed one is repeated, seconds to connect and of silence in a stream."""
 
     retries: Retries = 5
+    """How often a failed request is made again."""
     connect_timeout: Wait = 15.0
+    """Seconds to reach the server."""
     stream_timeout: Wait = 300.0
+    """Seconds of silence in an answer after which it counts as broken."""
     max_request_bytes: RequestBytes = 20_000_000
+    """Bytes of a request. A larger one is not sent; the error says what makes it smaller."""
 
 
 class CatalogueSettings(Section, frozen=True, kw_only=True):
@@ -270,15 +384,24 @@ class CatalogueSettings(Section, frozen=True, kw_only=True):
     """
 
     refresh: bool = True
+    """An interactive start fetches a newer catalogue each week, beside everything else. Off: `tenuto models refresh`
+    alone does."""
     url: str = ""
+    """Where it is fetched from: the data of the genai-prices project, or a copy of it. Empty: from the project's own
+    place on GitHub."""
 
 
 class Settings(Section, frozen=True, kw_only=True):
     """All settings. `model` is `provider/name[:effort]`; empty lets the first run choose."""
 
     model: str = ""
+    """The model of new sessions, as `provider/name` or `provider/name:effort`. Empty: chosen from what is there, see
+    [Connecting a model](#connecting-a-model)."""
     mode: Mode = "ask"
+    """The approval mode of new sessions."""
     max_output_tokens: AnswerTokens | None = None
+    """Tokens of one answer at most, for every model. *Unset*: the model's own limit. A request never asks for more than
+    its window leaves."""
     models: dict[str, ModelSettings] = {}
     providers: dict[str, ProviderSettings] = {}
     compaction: CompactionSettings = CompactionSettings()
@@ -305,238 +428,3 @@ class Settings(Section, frozen=True, kw_only=True):
         names = ("reserve_tokens", "keep_recent_tokens", "max_summary_tokens")
         changes = {name: value for name in names if (value := getattr(own, name)) is not None}
         return msgspec.structs.replace(self.compaction, **changes)
-
-
-def home_directory(environ: Mapping[str, str]) -> Path:
-    """Return `$TENUTO_HOME`, or `~/.tenuto`."""
-    configured = environ.get("TENUTO_HOME", "")
-    return Path(configured).expanduser() if configured else Path.home() / ".tenuto"
-
-
-class Source(msgspec.Struct, frozen=True, kw_only=True):
-    """One place that settings come from: a file, or the environment. `values` are those that hold, as they stand there.
-
-    `problems` has a line for each that does not; `text` is the file's.
-    """
-
-    name: str
-    values: dict[str, Any]
-    problems: tuple[str, ...] = ()
-    text: str = ""
-    is_project: bool = False
-
-
-ENVIRONMENT = "environment"
-
-
-def load_settings(home: Path, project: Path | None, environ: Mapping[str, str]) -> tuple[Settings, list[str]]:
-    """Return the settings and a line for every problem found on the way. Never raises for bad content.
-
-    `project` is the working directory, somewhere in the project.
-    """
-    sources = read_sources(home, project, environ)
-    return settings_of(sources), [problem for source in sources for problem in source.problems]
-
-
-def settings_of(sources: Sequence[Source]) -> Settings:
-    """Return what these sources make together, the later one wins."""
-    merged: dict[str, Any] = {}
-    for source in sources:
-        _merge(merged, source.values)
-    return msgspec.convert(merged, Settings, strict=False)
-
-
-def read_sources(home: Path, project: Path | None, environ: Mapping[str, str]) -> list[Source]:
-    """Return the places of settings that there are, the weakest first."""
-    own = home / "settings.toml"
-    sources = [_read_file(own)]
-    if project is not None and (file := find_upwards(project, home, PROJECT_FILE)) is not None:
-        sources.append(_read_project_file(file, sources[0], project, home))
-    problems: list[str] = []
-    values = _accept(_from_environment(environ, problems), ENVIRONMENT, problems)
-    return [*sources, Source(name=ENVIRONMENT, values=values, problems=tuple(problems))]
-
-
-def _read_file(file: Path) -> Source:
-    problems: list[str] = []
-    text, values = _read_toml(file, (), problems)
-    values = _accept(values, str(file), problems, text)
-    return Source(name=str(file), values=values, problems=tuple(problems), text=text)
-
-
-def _read_project_file(file: Path, own: Source, cwd: Path, home: Path) -> Source:
-    """Read a project's settings; they count as far as the user's `own` and their trust let them."""
-    problems: list[str] = []
-    text, values = _read_toml(file, (project_root(file.parent.parent),), problems)
-    values = _accept(values, str(file), problems, text)
-    if values:
-        from tenuto.config.trust import keep_allowed  # few projects have settings
-
-        values, said = keep_allowed(values, own.values.get("mode", Settings().mode), file, (cwd, home))
-        problems += [f"{file}: {line.format(own=own.name)}" for line in said]
-    return Source(name=str(file), values=values, problems=tuple(problems), text=text, is_project=True)
-
-
-def project_items(project: Project) -> list[TrustItem]:
-    """Return the settings of a project that need the user's trust."""
-    file = find_upwards(project.cwd, project.home, PROJECT_FILE)
-    if file is None:
-        return []
-    from tenuto.config.trust import setting_items, sort_settings
-
-    unheard: list[str] = []
-    _, own = _read_toml(project.home / "settings.toml", (), unheard)
-    _, values = _read_toml(file, (project_root(file.parent.parent),), unheard)
-    values = _accept(values, str(file), unheard)
-    found = sort_settings(values, own.get("mode", Settings().mode))
-    return list(setting_items(found, file, project).values())
-
-
-def _read_toml(path: Path, inside: Sequence[Path], problems: list[str]) -> tuple[str, dict[str, Any]]:
-    """Return a file's text and its values; one of a project lies `inside` it."""
-    try:
-        text = read_text(path, inside)
-        import tomllib  # 3 ms; most people have no settings file
-
-        return text, tomllib.loads(text)
-    except FileNotFoundError:
-        return "", {}
-    except (OSError, ValueError, RecursionError, RefusedFileError) as error:
-        problems.append(f"{path} cannot be read and is ignored: {error}")
-        return "", {}
-
-
-def _from_environment(environ: Mapping[str, str], problems: list[str]) -> dict[str, Any]:
-    """`TENUTO_MODE=auto` sets `mode`, `TENUTO_COMPACTION__ENABLED=false` sets `compaction.enabled`."""
-    values: dict[str, Any] = {}
-    for name, value in environ.items():
-        if name in TOP_LEVEL_VARIABLES:
-            values[TOP_LEVEL_VARIABLES[name]] = value
-        elif name.startswith("TENUTO_") and "__" in name:
-            *sections, key = name.removeprefix("TENUTO_").lower().split("__")
-            place = values
-            for section in sections:
-                inner = place.get(section)
-                if not isinstance(inner, dict):
-                    inner = place[section] = {}
-                place = cast("dict[str, Any]", inner)
-            place[key] = _list_or_text(value)
-        elif name.startswith("TENUTO_") and name.removeprefix("TENUTO_").lower() in Settings.__struct_fields__:
-            problems.append(f"environment: {name} is ignored: it names a section; its keys are {name}__KEY")
-    return values
-
-
-def _list_or_text(value: str) -> object:
-    """Read `["a", "b"]` as TOML does; everything else is a text, and what does not fit is named later."""
-    if not value.startswith("["):
-        return value
-    import tomllib
-
-    try:
-        return tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
-        return value
-
-
-def _accept(values: dict[str, Any], source: str, problems: list[str], text: str = "") -> dict[str, Any]:
-    """Return `values` without what does not fit, naming each in `problems`, with its line in the `text` of a file."""
-    try:
-        msgspec.convert(values, Settings, strict=False)
-    except msgspec.ValidationError:
-        from tenuto.config.fitting import keep_fitting
-        from tenuto.config.lines import find_lines
-
-        lines = find_lines(text)
-
-        def tell(path: tuple[str, ...], fault: str) -> None:
-            place = f"{source}:{lines[path]}" if path in lines else source
-            problems.append(f"{place}: {fault}")
-
-        return keep_fitting(values, Settings, tell)
-    return values
-
-
-def _merge(target: dict[str, Any], values: dict[str, Any]) -> None:
-    """Lay `values`, which stay as they are, over `target`, section by section."""
-    for key, value in values.items():
-        if isinstance(value, dict):
-            present = target.get(key)
-            section = cast("dict[str, Any]", present if isinstance(present, dict) else {})
-            target[key] = section
-            _merge(section, cast("dict[str, Any]", value))
-        else:
-            target[key] = value
-
-
-class SettingNotKept(Exception):  # noqa: N818 - it names what happened
-    """The file cannot be changed; the text says why, and what to do."""
-
-
-def keep_setting(home: Path, section: str, key: str, value: str) -> Path:
-    """Set `key` in `[section]` and return the file. Raises `SettingNotKept`; the file is then as it was."""
-
-    def put(document: Any) -> None:
-        _section(document, section)[key] = value
-
-    return _change(home, put, f'[{section}] {key} = "{value}" was not put into it')
-
-
-def keep_rule(home: Path, effect: Literal["allow", "ask", "deny"], text: str) -> Path:
-    """Add a rule to the user's own and return the file. Raises `SettingNotKept`."""
-
-    def put(document: Any) -> None:
-        section = _section(document, "approvals")
-        if text not in section.setdefault(effect, []):
-            section[effect].append(text)
-
-    return _change(home, put, f"the rule {text} was not put into it")
-
-
-def drop_rule(home: Path, effect: Literal["allow", "ask", "deny"], text: str) -> Path:
-    """Take a rule out of the user's own, however it is spelled there: `text` is what it is read as.
-
-    Returns the file. Raises `SettingNotKept`, also when the rule is not there.
-    """
-
-    def take(document: Any) -> None:
-        rules = _section(document, "approvals").get(effect, [])
-        alike = [each for each in rules if "".join(each.split()) == "".join(text.split())]
-        for each in alike:
-            rules.remove(each)
-        if not alike:
-            raise SettingNotKept(f"{home / 'settings.toml'} has no rule to {effect} {text}")
-
-    return _change(home, take, f"the rule {text} was not taken out of it")
-
-
-def _section(document: Any, name: str) -> Any:
-    import tomlkit
-
-    if name not in document:
-        document[name] = tomlkit.table()
-    return document[name]
-
-
-def _change(home: Path, change: Callable[[Any], None], otherwise: str) -> Path:
-    """Change the user's own file. Comments, order and spelling stay. A link to a file elsewhere stays a link."""
-    import tomlkit
-    from tomlkit.exceptions import TOMLKitError
-
-    file = home / "settings.toml"
-    try:
-        home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        target = file.resolve()
-        document = cast("Any", tomlkit.parse(target.read_text(encoding="utf-8") if target.exists() else ""))
-        change(document)
-        _write(target, document.as_string())
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingNotKept(f"{file} cannot be written: {error}") from error
-    except (TOMLKitError, AttributeError, TypeError, RecursionError) as error:
-        raise SettingNotKept(f"{file} is not valid, so {otherwise}: {error}") from error
-    return file
-
-
-def _write(target: Path, text: str) -> None:
-    """Write the whole file or nothing; it keeps its mode, a new one is the owner's alone."""
-    mode = target.stat().st_mode & 0o777 if target.exists() else 0o600
-    replace_file(target, text.encode(), mode)

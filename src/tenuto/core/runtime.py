@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tenuto.config.settings import load_settings
+from tenuto.config.sources import load_settings
 from tenuto.core.bus import EventBus, Listener
 from tenuto.core.errors import describe_failure
 from tenuto.core.executor import Executor

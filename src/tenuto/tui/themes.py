@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from tenuto.command.outcome import Choice, Choose, Say
-from tenuto.config.settings import load_settings
+from tenuto.config.sources import load_settings
 from tenuto.tui.render.theme import THEME_NAMES, Theme, find_theme
 from tenuto.tui.state.intents import ThemeChosen
 from tenuto.tui.terminal.colours import QUERY, has_colour, has_light_background, has_many_colours, is_light, may_ask
@@ -187,7 +187,7 @@ def own_choices(home: Path) -> tuple[Choice, ...]:
 
 def keep_theme(name: str, home: Path, cwd: Path, environ: Mapping[str, str]) -> list[str]:
     """Put the name into the settings; return what the user has to know if it will not hold at the next start."""
-    from tenuto.config.settings import SettingNotKept, keep_setting
+    from tenuto.config.settings_writer import SettingNotKept, keep_setting
 
     try:
         file = keep_setting(home, "ui", "theme", name)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tenuto.config.mcp.files import drop_server, keep_servers, read_configured
 from tenuto.config.mcp.peers import find_servers
 from tenuto.config.mcp.servers import McpServer, ServerError, check_name, describe_server, expand, read_server
-from tenuto.config.settings import load_settings
+from tenuto.config.sources import load_settings
 
 GIT = McpServer(command="uvx", args=("mcp-server-git",))
 

@@ -171,15 +171,15 @@ def test_r071_deleting_lists_first_and_moves_to_a_bin(tmp_path, capsys):
     home = tmp_path / "home"
     directory = write_session(home, tmp_path, 20, 2_000, "openai-chat/test")
     whole = (directory / LOG_NAME).read_bytes()
-    assert run_sessions(("delete", directory.name, "--help"), home) == 0
+    assert run_sessions(("delete", directory.name, "--help"), home, {}) == 0
     assert directory.is_dir()
-    run_sessions(("delete", directory.name), home)
+    run_sessions(("delete", directory.name), home, {})
     said = capsys.readouterr()
     assert directory.is_dir(), "without a yes nothing is moved"
     assert directory.name[:8] in said.out + said.err
-    assert run_sessions(("delete", directory.name, "--yes"), home) == 0
+    assert run_sessions(("delete", directory.name, "--yes"), home, {}) == 0
     assert find_session(home, directory.name) is None
     (moved,) = list_bin(home)
     assert (moved / LOG_NAME).read_bytes() == whole
-    assert run_sessions(("restore", directory.name), home) == 0
+    assert run_sessions(("restore", directory.name), home, {}) == 0
     assert (directory / LOG_NAME).read_bytes() == whole

@@ -227,14 +227,14 @@ def test_r066_repair_takes_over_from_another_host_when_it_is_told_to(tmp_path, c
     session.append(user("one"))
     session.close()
     name_owner(session, 4242, "elsewhere.example")
-    assert run_sessions(("repair", session.id), tmp_path) == 1
+    assert run_sessions(("repair", session.id), tmp_path, {}) == 1
     assert "process 4242 on elsewhere.example" in capsys.readouterr().err
-    assert run_sessions(("repair", session.id, "--take-over"), tmp_path) == 0
+    assert run_sessions(("repair", session.id, "--take-over"), tmp_path, {}) == 0
     assert said(Session.open(session.directory)) == ["one"]
 
 
 def test_sessions_import_is_import(tmp_path, capsys):
-    assert run_sessions(("import", str(tmp_path / "nothing")), tmp_path) == 1
+    assert run_sessions(("import", str(tmp_path / "nothing")), tmp_path, {}) == 1
     assert "nothing" in capsys.readouterr().err
 
 

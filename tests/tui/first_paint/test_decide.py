@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tenuto.cli.arguments import MODES, RESERVED, SUBCOMMANDS, Options, parse_arguments
 from tenuto.cli.start import Terminal, choose_front_end
-from tenuto.config.settings import load_settings
+from tenuto.config.sources import load_settings
 from tenuto.config.trust import STRICTEST_FIRST
 from tenuto.tui.first_paint import decide
 from tenuto.tui.first_paint.decide import is_accessible, is_terminal_ready, wants_inline

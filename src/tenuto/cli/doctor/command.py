@@ -17,7 +17,7 @@ from tenuto.cli.arguments import working_directory
 from tenuto.cli.doctor import brought, files, guards, models, programs, screen, servers
 from tenuto.cli.doctor.rows import Row, State, Streams, Surroundings, count_states, print_rows
 from tenuto.cli.parsing import Parser, complain, parse, say_json
-from tenuto.config.settings import read_sources, settings_of
+from tenuto.config.sources import read_sources, settings_of
 from tenuto.exit_codes import FAILED, OK
 from tenuto.guard.terminal import write_text
 from tenuto.model.endpoints import Endpoints

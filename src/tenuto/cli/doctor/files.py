@@ -5,29 +5,27 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, cast
 
 from msgspec import Struct, field
 
-from tenuto.cli.doctor.rows import Row, Surroundings, bare_url
+from tenuto.cli.doctor.rows import Row, Surroundings
+from tenuto.cli.parsing import shown_value
 from tenuto.config.fitting import name_key
 from tenuto.config.instructions import read_instructions
 from tenuto.config.project import HOOKS_FILE, find_hook_files
-from tenuto.config.settings import ENVIRONMENT, Source, UiSettings
+from tenuto.config.settings import UiSettings
+from tenuto.config.sources import ENVIRONMENT, Source, made_settings
 from tenuto.extension.hooks.files import may_run, read_hook_files
 from tenuto.private_files import write_new
 from tenuto.session.library.catalog import BIN, list_bin, session_directories
 from tenuto.session.paths import SESSIONS
-from tenuto.text.bounding import shorten
 from tenuto.text.figures import format_bytes, plural
 from tenuto.tui.keys.key_file import read_key_file
 from tenuto.tui.themes import find_any
 
-Key = tuple[str, ...]
-VALUE_CHARS = 48
 MAX_DETAILS = 40
 """So many settings are listed."""
 MAX_NAMED = 5
@@ -51,9 +49,7 @@ async def check_settings(place: Surroundings) -> list[Row]:
     ]
     made = list(_made(place))
     counted = [
-        f"{len(list(_leaves(source.values, ())))} in {place.short(source.name)}"
-        for source in place.sources
-        if source.values
+        f"{len(made_settings([source]))} in {place.short(source.name)}" for source in place.sources if source.values
     ]
     details = made[:MAX_DETAILS] + ([f"and {len(made) - MAX_DETAILS} more"] if made[MAX_DETAILS:] else [])
     return [*rows, Row("settings", "; ".join(counted) or "none are made; the defaults hold", details=tuple(details))]
@@ -72,32 +68,9 @@ def _theme_problems(place: Surroundings) -> tuple[str, ...]:
 
 def _made(place: Surroundings) -> Iterator[str]:
     """Yield each setting with its value and its place, later sources first in force."""
-    held: set[Key] = set()
-    lines: list[str] = []
-    for source in reversed(place.sources):
-        leaves = dict(_leaves(source.values, ()))
-        for path, value in reversed(leaves.items()):
-            over = "; overruled" if path in held else ""
-            lines.append(f"{name_key(path)} = {_shown(path, value)} ({place.line_of(source, path)}{over})")
-        held |= leaves.keys()
-    yield from reversed(lines)
-
-
-def _leaves(values: Mapping[str, Any], before: Key) -> Iterator[tuple[Key, object]]:
-    for key, value in values.items():
-        if isinstance(value, dict) and value:
-            yield from _leaves(cast("dict[str, Any]", value), (*before, key))
-        else:
-            yield (*before, key), value
-
-
-def _shown(path: Key, value: object) -> str:
-    """Return a value as it can be shown: headers hold keys, and so may addresses."""
-    if "headers" in path:
-        return "(set)"
-    if path[-1].endswith("url"):
-        return shorten(bare_url(str(value)), VALUE_CHARS)
-    return shorten(str(value).lower() if isinstance(value, bool) else repr(value), VALUE_CHARS)
+    for one in made_settings(place.sources):
+        over = "; overruled" if one.overruled else ""
+        yield f"{name_key(one.key)} = {shown_value(one.key, one.value)} ({place.short(one.place)}{over})"
 
 
 async def check_instructions(place: Surroundings) -> list[Row]:

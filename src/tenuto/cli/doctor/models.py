@@ -6,7 +6,8 @@ import asyncio
 import time
 from collections.abc import Iterator
 
-from tenuto.cli.doctor.rows import Row, Surroundings, bare_url
+from tenuto.cli.doctor.rows import Row, Surroundings
+from tenuto.cli.parsing import bare_url
 from tenuto.core.errors import UsageError
 from tenuto.core.state.windows import split_model
 from tenuto.model.catalogue.refresh import MAX_AGE, last_attempt

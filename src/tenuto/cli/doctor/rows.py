@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -10,7 +9,8 @@ from typing import Any, Literal, cast
 from msgspec import Struct
 
 from tenuto.config.lines import find_lines
-from tenuto.config.settings import Settings, Source
+from tenuto.config.settings import Settings
+from tenuto.config.sources import Source
 from tenuto.guard.terminal import sanitize_line
 from tenuto.model.endpoints import Endpoints
 from tenuto.model.registry import ModelRegistry
@@ -84,12 +84,6 @@ class Surroundings(Struct, frozen=True):
             if seconds >= size:
                 return f"{plural(int(seconds // size), word)} old"
         return "new"
-
-
-def bare_url(url: str) -> str:
-    """Return an address without what may be secret in it: a password, a query."""
-    scheme, mark, rest = url.strip().rpartition("://")
-    return f"{scheme}{mark}{re.split('[?#]', rest)[0].rpartition('@')[2]}"
 
 
 def count_states(rows: Iterable[Row]) -> dict[State, int]:

@@ -37,14 +37,23 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """
 
     command: str = ""
+    """The program to start; it runs as you, in the session's directory."""
     args: tuple[str, ...] = ()
+    """Its arguments."""
     env: dict[str, str] = {}
+    """Variables that it gets, beside `PATH`, `HOME` and a few more; keys of yours are not among those."""
     cwd: str = ""
+    """Where it starts, seen from the session's directory."""
     url: str = ""
+    """The address of a server that speaks streamable HTTP."""
     headers: dict[str, str] = {}
+    """What goes along with each request to that address."""
     enabled: bool = True
+    """Off: this server is left out."""
     startup_timeout: Wait = 30.0
+    """Seconds that it has to answer for the first time."""
     call_timeout: Wait = 300.0
+    """Seconds that one call may take."""
 
     @property
     def transport(self) -> Literal["stdio", "http"]:

@@ -14,8 +14,8 @@ from tenuto.config.mcp.files import waiting_items
 from tenuto.config.places import Where, user_home
 from tenuto.config.programs import SHORT_CHARS, command_item, files_below, read_bundle, skill_item
 from tenuto.config.project import EXTENSIONS, find_upwards
-from tenuto.config.settings import project_items
 from tenuto.config.skills import find_skills
+from tenuto.config.sources import project_items
 from tenuto.guard.terminal import sanitize_line
 from tenuto.text.bounding import shorten
 from tenuto.text.figures import plural

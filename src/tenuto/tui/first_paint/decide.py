@@ -169,7 +169,7 @@ def _settings(environ: Mapping[str, str]) -> bytes:
 
 
 def _project_settings(cwd: str) -> bytes:
-    """Return the nearest settings file from `cwd` up to the root of its repository, as `config/settings.py` does."""
+    """Return the nearest settings file from `cwd` up to the root of its repository, as `config/sources.py` does."""
     try:
         here = place = os.path.abspath(cwd)  # noqa: PTH100 - pathlib would have to be imported
     except OSError:

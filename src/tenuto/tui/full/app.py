@@ -20,7 +20,8 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from tenuto.command.outcome import MouseMode
-from tenuto.config.settings import Settings, UiSettings, load_settings
+from tenuto.config.settings import Settings, UiSettings
+from tenuto.config.sources import load_settings
 from tenuto.exit_codes import SIGNAL
 from tenuto.protocol.entry import Mode
 from tenuto.tui.chrome import ABOVE_PROMPT, PLACEHOLDER, parting_lines

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tenuto.command.outcome import MouseMode
-from tenuto.config.settings import Settings, UiSettings, load_settings
+from tenuto.config.settings import Settings, UiSettings
+from tenuto.config.sources import load_settings
 from tenuto.exit_codes import SIGNAL
 from tenuto.guard.terminal import sanitize_line
 from tenuto.protocol.entry import Mode

@@ -18,7 +18,8 @@ from msgspec.structs import replace
 
 from tenuto.command import outcome as outcomes
 from tenuto.command.registry import find_command
-from tenuto.config.settings import UiSettings, load_settings
+from tenuto.config.settings import UiSettings
+from tenuto.config.sources import load_settings
 from tenuto.exit_codes import SIGNAL
 from tenuto.guard.terminal import sanitize_for_terminal, sanitize_line
 from tenuto.protocol.event import ApprovalRequestedEvent
