@@ -81,9 +81,10 @@ SUBCOMMANDS = {
     "skills": "tenuto.cli.skills:run_skills",
     "mcp": "tenuto.cli.mcp:run_mcp",
     "config": "tenuto.cli.config:run_config",
+    "stats": "tenuto.cli.stats:run_stats",
 }
 """The function that carries out each subcommand: it gets the words behind it, Tenuto's home and the environment."""
-RESERVED = ("acp", "stats")
+RESERVED = ("acp",)
 """Words that will be subcommands; they are not taken for a prompt."""
 
 

@@ -5,6 +5,8 @@ A test holds that nobody else prints.
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
 import sys
 
@@ -96,3 +98,15 @@ def write_text(
     stream.write(f"{text}\n")
     if flush:
         stream.flush()
+
+
+def write_status(text: str) -> None:
+    """Let one row of standard error's terminal show a text, in the place of the last one; empty takes it away.
+
+    Nothing is written where standard error is no terminal.
+    """
+    with contextlib.suppress(OSError):
+        if os.isatty(2):
+            width = os.get_terminal_size(2).columns
+            row = sanitize_line(KNOWN.mask(text))[: max(0, width - 1)]
+            os.write(2, f"\r{row}\x1b[K".encode(errors="replace"))
