@@ -51,7 +51,7 @@ def build_parser() -> argparse.ArgumentParser:
     check.add_argument("--json", action="store_true", help="as one JSON object: verdict, reason, rule")
     check.add_argument("line", nargs="+", metavar="LINE", help="the line, behind --")
     for each in acts.choices.values():
-        each.add_argument("--cwd", default="", metavar="DIR", help="in this directory")
+        each.add_argument("-C", "--cwd", default="", metavar="DIR", help="in this directory")
     return parser
 
 

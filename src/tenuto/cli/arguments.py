@@ -27,9 +27,12 @@ FLAGS = {
     "--no-sandbox": "no_sandbox",
 }
 VALUES = {
+    "-m": "model",
     "--model": "model",
     "--mode": "mode",
+    "-C": "cwd",
     "--cwd": "cwd",
+    "-o": "output_format",
     "--output-format": "output_format",
     "--input-format": "input_format",
     "--max-turns": "max_turns",
@@ -82,6 +85,7 @@ SUBCOMMANDS = {
     "mcp": "tenuto.cli.mcp:run_mcp",
     "config": "tenuto.cli.config:run_config",
     "stats": "tenuto.cli.stats:run_stats",
+    "completion": "tenuto.cli.completion:run_completion",
 }
 """The function that carries out each subcommand: it gets the words behind it, Tenuto's home and the environment."""
 RESERVED = ("acp",)
@@ -171,7 +175,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     headless = parser.add_argument_group("headless runs", "each of these runs without a screen, as -p does")
     headless.add_argument(
-        "--output-format", metavar="{" + ",".join(FORMATS) + "}", help="what standard output gets (default text)"
+        "-o", "--output-format", metavar="{" + ",".join(FORMATS) + "}", help="what standard output gets (default text)"
     )
     headless.add_argument(
         "--input-format", metavar="{text,stream-json}", help="stream-json: prompts as JSON lines on standard input"
@@ -203,9 +207,9 @@ def build_parser() -> argparse.ArgumentParser:
         "-r", "--resume", nargs="?", const="", metavar="ID", help="resume a session by id or words, or choose one"
     )
     parser.add_argument("--fork", action="store_true", help="with --continue or --resume ID: continue in a copy")
-    parser.add_argument("--model", default="", metavar="PROVIDER/NAME[:EFFORT]", help="the model to use")
+    parser.add_argument("-m", "--model", default="", metavar="PROVIDER/NAME[:EFFORT]", help="the model to use")
     parser.add_argument("--mode", type=read_mode, metavar="{" + ",".join(MODES) + "}", help="what needs approval")
-    parser.add_argument("--cwd", default="", metavar="DIR", help="work in this directory")
+    parser.add_argument("-C", "--cwd", default="", metavar="DIR", help="work in this directory")
     parser.add_argument("--no-session", action="store_true", help="do not save the session")
     parser.add_argument("--inline", action="store_true", help="print into the terminal's own scrollback")
     parser.add_argument("--screen-reader", action="store_true", help="plain lines, one after the other")

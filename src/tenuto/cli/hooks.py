@@ -26,7 +26,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("what", nargs="?", choices=("list", "check"), default="list", help="default: list")
     parser.add_argument("--json", action="store_true", help="as one JSON object")
-    parser.add_argument("--cwd", default="", metavar="DIR", help="the directory to look from")
+    parser.add_argument("-C", "--cwd", default="", metavar="DIR", help="the directory to look from")
     return parser
 
 

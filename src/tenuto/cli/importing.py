@@ -60,7 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("paths", nargs="*", metavar="PATH", help="a session file, or the folder of one")
     parser.add_argument("--from", dest="agent", choices=names, help="list the sessions of one agent alone")
-    parser.add_argument("--cwd", default="", metavar="DIR", help="directory to assign the session to")
+    parser.add_argument("-C", "--cwd", default="", metavar="DIR", help="directory to assign the session to")
     parser.add_argument("--force", action="store_true", help="import again what was imported before, as a new session")
     parser.add_argument("--json", action="store_true", help="one JSON array instead of lines")
     return parser

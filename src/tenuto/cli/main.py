@@ -47,6 +47,11 @@ def _answer(arguments: list[str]) -> int:
 
         print(f"tenuto {__version__}")  # noqa: T201
         return 0
+    if "_ARGCOMPLETE" in os.environ:
+        from tenuto.cli.completion import answer_shell
+        from tenuto.config.sources import home_directory
+
+        return answer_shell(home_directory(os.environ), os.environ)
     gc.set_threshold(*GC_WHILE_IMPORTING)
     return _run(arguments)
 

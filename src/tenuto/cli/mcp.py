@@ -89,7 +89,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 def _act(acts: Any, name: str, help_text: str) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = acts.add_parser(name, help=help_text, description=help_text)
-    parser.add_argument("--cwd", default="", metavar="DIR", help="the directory to look from")
+    parser.add_argument("-C", "--cwd", default="", metavar="DIR", help="the directory to look from")
     return parser
 
 

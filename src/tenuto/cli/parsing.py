@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 from pathlib import Path
 from typing import NoReturn
@@ -41,6 +42,10 @@ def say(text: str) -> None:
 
 def parse(parser: argparse.ArgumentParser, words: tuple[str, ...]) -> argparse.Namespace | int:
     """Return what the words say, or the exit code when there is nothing more to do."""
+    if "_ARGCOMPLETE" in os.environ:
+        from tenuto.cli.completing import complete
+
+        complete(parser)
     try:
         return parser.parse_args(words)
     except SystemExit as stop:

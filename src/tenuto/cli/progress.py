@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 from tenuto.guard.terminal import write_status
@@ -15,7 +15,7 @@ INTERVAL = 0.1
 
 
 @contextmanager
-def progress(what: str) -> Iterator[Callable[[int, int], None]]:
+def progress(what: str) -> Generator[Callable[[int, int], None]]:
     """Show `what` with how many of how many are done (0: nobody knows), as `Reading sessions 12 of 300`."""
     begun = time.monotonic()
     last = 0.0

@@ -101,9 +101,9 @@ def build_parser() -> argparse.ArgumentParser:
         "estimated tokens. Nothing is sent, no key is needed, and no session is saved.",
     )
     parser.add_argument("prompt", nargs="*", metavar="PROMPT", help=f"the user's text; default {PROMPT}")
-    parser.add_argument("--model", default="", metavar="PROVIDER/NAME[:EFFORT]", help="the model to show it for")
+    parser.add_argument("-m", "--model", default="", metavar="PROVIDER/NAME[:EFFORT]", help="the model to show it for")
     parser.add_argument("--mode", type=read_mode, metavar="{" + ",".join(MODES) + "}", help="what needs approval")
-    parser.add_argument("--cwd", default="", metavar="DIR", help="the directory to show it for")
+    parser.add_argument("-C", "--cwd", default="", metavar="DIR", help="the directory to show it for")
     parser.add_argument("--json", action="store_true", help="the body of the request, byte for byte")
     return parser
 

@@ -30,7 +30,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("what", nargs="?", choices=("list", "check"), default="list", help="default: list")
     parser.add_argument("paths", nargs="*", metavar="PATH", help="with check: a SKILL.md, or its folder")
-    parser.add_argument("--cwd", default="", metavar="DIR", help="the directory to look from")
+    parser.add_argument("-C", "--cwd", default="", metavar="DIR", help="the directory to look from")
     parser.add_argument("--json", action="store_true", help="as one JSON object")
     return parser
 

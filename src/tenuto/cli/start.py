@@ -228,9 +228,15 @@ RunSubcommand: TypeAlias = "Callable[[tuple[str, ...], Path, Mapping[str, str]],
 def _subcommand(words: tuple[str, ...]) -> Callable[[], int]:
     """Return what carries out a subcommand, imported."""
     name, *rest = words
+    run = find_subcommand(name)
+    return lambda: run(tuple(rest), home_directory(os.environ), os.environ)
+
+
+def find_subcommand(name: str) -> RunSubcommand:
+    """Return the function that carries out a subcommand, imported."""
     module, _, function = SUBCOMMANDS[name].partition(":")
     run: RunSubcommand = getattr(import_module(module), function)
-    return lambda: run(tuple(rest), home_directory(os.environ), os.environ)
+    return run
 
 
 def run_screen(choice: str, options: Options, cwd: Path, early: EarlyReader | None) -> int:

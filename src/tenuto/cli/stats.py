@@ -76,7 +76,7 @@ def run_stats(arguments: tuple[str, ...], home: Path, environ: Mapping[str, str]
     since = _day_before(parsed.days - 1) if parsed.days else ""
     recent = [_since(one, since) for one in read.values()]
     groups = cast("tuple[Group, ...]", (parsed.by,) if parsed.by else GROUPS)
-    tables = {group: _sums(recent, group) for group in groups}
+    tables: dict[Group, dict[str, Sum]] = {group: _sums(recent, group) for group in groups}
     total = Sum(sessions=sum(bool(one.spent) for one in recent))
     total.add(spent for one in recent for spent in one.spent)
     if parsed.json:

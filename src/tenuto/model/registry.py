@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -183,13 +183,20 @@ class ModelRegistry:
         self._local = await find_local_servers()
         endpoints = [*self._endpoints.ready(), *self._endpoints.local(self._local)]
         await asyncio.gather(*(self._ask_list(endpoint) for endpoint in endpoints))
+        return [self.facts(name) for name in self._names(endpoints)]
+
+    def known_names(self) -> list[str]:
+        """Return the ids of the models of every provider with a key, as far as they are known without asking it."""
+        return self._names(self._endpoints.ready())
+
+    def _names(self, endpoints: Iterable[Endpoint]) -> list[str]:
         names = [name for name in self._settings.models if self._is_usable(name)]
         for endpoint in endpoints:
             stored = self._stored_list(endpoint)
             listed = [facts.name for facts in stored.models] if stored else []
             known = listed or self._catalogued(endpoint)
             names += [f"{endpoint.provider}/{name}" for name in known]
-        return [self.facts(name) for name in dict.fromkeys([*names, OFFLINE_MODEL])]
+        return list(dict.fromkeys([*names, OFFLINE_MODEL]))
 
     def default_model(self) -> str:
         """Return the model of a first run: of the settings, of a key in the environment, of a local server that was

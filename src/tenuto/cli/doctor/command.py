@@ -76,7 +76,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--online", action="store_true", help="ask each server that has a key for its models")
     parser.add_argument("--json", action="store_true", help="as one JSON object")
-    parser.add_argument("--cwd", default="", metavar="DIR", help="the directory to check for")
+    parser.add_argument("-C", "--cwd", default="", metavar="DIR", help="the directory to check for")
     return parser
 
 

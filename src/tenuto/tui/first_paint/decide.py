@@ -29,6 +29,7 @@ SUBCOMMANDS = frozenset(
         "hooks",
         "skills",
         "mcp",
+        "completion",
     }
 )
 PROJECT_FILE = ".tenuto/settings.toml"
@@ -36,6 +37,7 @@ SETTINGS_BYTES = 65_536
 MODES = ("plan", "ask", "edits", "auto")
 """The strictest first: a project may only make it stricter (`config/trust.py`)."""
 EARLIER_SESSION = frozenset({"-c", "--continue", "-r", "--resume"})
+SHORT = {"-m": "--model", "-C": "--cwd"}
 FLAGS = EARLIER_SESSION | {"--no-session", "--inline"}
 
 
@@ -63,7 +65,7 @@ def read_options(arguments: Sequence[str]) -> dict[str, str] | None:
     earlier = 0
     index = 0
     while index < len(arguments):
-        word = arguments[index]
+        word = SHORT.get(arguments[index], arguments[index])
         index += 1
         if not word.startswith("-"):
             continue
