@@ -44,7 +44,7 @@ IMPORT_NAMES = {
     "pyyaml": "yaml",
     "genai-prices": "genai_prices",
 }
-PROGRAMS = {"basedpyright", "import-linter", "ruff", "pytest-asyncio", "pytest-xdist"}
+PROGRAMS = {"basedpyright", "build", "cyclonedx-bom", "import-linter", "ruff", "pytest-asyncio", "pytest-xdist"}
 """Development dependencies that are run, or loaded by pytest, and not imported."""
 OF_THE_SDKS = {"httpx2"}
 """What the official SDKs bring along; tests that use it are tests of the SDKs."""

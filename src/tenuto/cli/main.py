@@ -9,7 +9,7 @@ import gc
 import os
 import sys
 
-from tenuto.exit_codes import INTERRUPTED
+from tenuto.exit_codes import BAD_USAGE, INTERRUPTED
 from tenuto.last_acts import do_last_acts
 
 TYPE_CHECKING = False
@@ -28,6 +28,8 @@ GC_WHILE_IMPORTING = (100_000, 20, 50)
 
 def main() -> None:
     """Run the command line and exit: 0 settled, 1 failed, 2 bad usage, 130 interrupted."""
+    if sys.platform == "win32":
+        sys.exit(_say_unsupported())
     if _signal.getsignal(_signal.SIGINT) == _signal.default_int_handler:  # else our parent process has it ignored
         _signal.signal(_signal.SIGINT, _end_at_once)
     if None in (sys.stdin, sys.stdout, sys.stderr):
@@ -39,6 +41,12 @@ def main() -> None:
 
         code = watch_output(lambda: _answer(sys.argv[1:]))
     _leave(code)
+
+
+def _say_unsupported() -> int:
+    line = "tenuto: Windows is not supported; Tenuto runs in WSL, see https://learn.microsoft.com/windows/wsl"
+    print(line, file=sys.stderr)  # noqa: T201
+    return BAD_USAGE
 
 
 def _answer(arguments: list[str]) -> int:
