@@ -15,28 +15,57 @@ from tenuto.config.commands import find_commands
 from tenuto.config.front_matter import read_front_matter
 from tenuto.config.places import Where
 from tenuto.config.skills import find_skills
-from tests.server import Reply, ServerThread
+from tests.server import Call, Reply, ServerThread
 
 DOCS = Path(__file__).parents[2] / "docs"
 EXAMPLE = re.compile(r"```markdown\n<!-- (\S+) -->\n(.*?)```\n", re.DOTALL)
+RUN = {"skills.md": ["release-notes"], "commands.md": ["review", "commit"]}
+"""The examples of each page, by what they are called: each is run by a test below."""
 
 
-def example(page: str, root: Path) -> Path:
-    """Write the example of a page where it says that it belongs."""
-    found = EXAMPLE.search((DOCS / page).read_text())
-    assert found is not None
-    path = root / found[1]
+def example(page: str, root: Path, number: int = 0) -> Path:
+    """Write an example of a page where it says that it belongs."""
+    where, text = EXAMPLE.findall((DOCS / page).read_text())[number]
+    path = root / where
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(found[2])
+    path.write_text(text)
     return path
 
 
-def tenuto(*words: str, cwd: Path, **environ: str) -> subprocess.CompletedProcess[str]:
+@pytest.mark.parametrize("page", RUN)
+def test_j_every_example_of_a_page_is_one_that_is_run(page):
+    text = (DOCS / page).read_text()
+    places = [Path(where) for where, _ in EXAMPLE.findall(text)]
+    assert [path.parent.name if path.name == "SKILL.md" else path.stem for path in places] == RUN[page]
+    assert len(re.findall(r"^```\w", text, re.MULTILINE)) == len(places) + text.count("```sh\n")
+
+
+def test_j3_the_example_of_a_turn_commits_unasked_by_another_model(work):
+    path = example("commands.md", work, 1)
+    environ = {f"GIT_{who}_{what}": "a@b" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    subprocess.run("git init -q; touch a; git add a", shell=True, cwd=work, check=True)
+    commit = Reply(tool_calls=[Call("bash", {"command": "git commit -qm 'Add a'"})])
+    words = ("-p", "/commit", "--mode", "ask", "--model", "openai-chat/test")
+    for trusted in (False, True):
+        with ServerThread([commit, Reply("Committed.")]) as server:
+            done = tenuto(*words, cwd=work, **server.environ(), **environ)
+        if trusted:
+            assert done.stdout == "Committed.\n", done.stderr
+            assert [request.body["model"] for request in server.requests] == ["large", "large"]
+            assert "A  a" in json.dumps(server.requests[0].body)
+        else:
+            assert f"not trusted, so not used: command commit ({path.relative_to(work)})" in done.stderr
+            assert "lets run unasked: Bash(git commit:*)" in done.stderr
+            assert not server.requests
+        assert tenuto("trust", "allow", cwd=work).returncode == 0
+    log = subprocess.run(["git", "log", "--format=%s"], cwd=work, capture_output=True, text=True, check=True)
+    assert log.stdout == "Add a\n"
+
+
+def tenuto(*words: str, cwd: Path, given: str = "", **environ: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "tenuto", *words]
     values = {"PATH": os.environ["PATH"], "HOME": str(cwd.parent), "TENUTO_HOME": str(cwd.parent / "home"), **environ}
-    return subprocess.run(
-        command, cwd=cwd, env=values, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
-    )
+    return subprocess.run(command, cwd=cwd, env=values, capture_output=True, text=True, check=False, input=given)
 
 
 @pytest.fixture
@@ -85,6 +114,40 @@ def test_j3_the_example_of_the_page_is_sent_from_the_command_line(work):
         assert piece in sent, piece
 
 
+def test_j3_prompts_of_standard_input_run_skills_and_command_files_as_the_screens_do(work):
+    example("skills.md", work)
+    (work / ".tenuto/skills/release-notes/SKILL.md").chmod(0o644)
+    folder = work / ".tenuto" / "commands"
+    folder.mkdir()
+    (folder / "greet.md").write_text("Greet $1 warmly.")
+    (folder / "touch.md").write_text("---\nallowed-tools: Bash(touch:*)\n---\nOne: !`touch made.txt`")
+    assert tenuto("trust", "allow", cwd=work).returncode == 0
+    lines = [
+        "/greet Ada",
+        "/release-notes for 2.0",
+        "/touch",
+        "/nosuch thing",
+        "/etc/hosts is a file",
+        "/skills",
+        "plain",
+    ]
+    given = "".join(json.dumps({"type": "user", "message": {"role": "user", "content": line}}) + "\n" for line in lines)
+    with ServerThread([Reply(f"answer {number}") for number in range(8)]) as server:
+        words = ("-p", "--input-format", "stream-json", "--output-format", "stream-json", "--model", "openai-chat/test")
+        done = tenuto(*words, cwd=work, given=given, **server.environ())
+    assert done.returncode == 0, done.stderr
+    results = [row for line in done.stdout.splitlines() if (row := json.loads(line))["type"] == "result"]
+    assert len(results) == len(lines)
+    sent = [json.dumps(request.body["messages"][-1]) for request in server.requests]
+    assert "Greet Ada warmly." in sent[0]
+    assert "Run `scripts/commits.sh` and read what it prints." in json.dumps(server.requests[1].body)
+    assert (work / "made.txt").exists()
+    assert "/nosuch thing" in sent[3]
+    assert "/etc/hosts is a file" in sent[4]
+    assert "release-notes" in results[5]["result"]
+    assert len(sent) == 6, "a list asks no model"
+
+
 def test_check_names_every_fault_with_file_and_line(work):
     path = work / ".agents" / "skills" / "bad" / "SKILL.md"
     path.parent.mkdir(parents=True)
@@ -98,6 +161,13 @@ def test_check_names_every_fault_with_file_and_line(work):
     assert [(int(line[1]), line[2]) for line in lines if line] == [
         (2, "name"), (3, "license"), (4, "description"), (5, "compatibility"), (6, "metadata"), (1, "there"),
     ]  # fmt: skip
+    (work / ".tenuto" / "commands").mkdir(parents=True)
+    (work / ".tenuto" / "commands" / "launch.md").write_text(
+        "---\nallowed-tools: Read, Launch(x), Edit(/etc/**)\n---\ngo"
+    )
+    assert "launch.md:1: allowed-tools has what cannot be allowed here: Launch(x), Edit(/etc/**)" in (
+        tenuto("skills", "check", cwd=work).stdout
+    )
     rows = json.loads(tenuto("skills", "check", "--json", cwd=work).stdout)
     assert [fault["line"] for fault in rows["files"][0]["faults"]] == [2, 3, 4, 5, 6]
 

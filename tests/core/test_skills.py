@@ -20,8 +20,9 @@ from tenuto.protocol.part import text_of
 from tenuto.text.estimate import estimate_text
 from tests.core.compacting import compact, compactions, fill, is_summary_request, talk
 from tests.core.harness import PROTOCOLS, agent, one_call_each, reopened
+from tests.core.hooking import notices
 from tests.examples import one_of
-from tests.server import Call, Reply, Request, ScriptedServer
+from tests.server import Call, HttpError, Reply, Request, ScriptedServer
 
 BODY = """\
 # Release notes
@@ -143,6 +144,20 @@ async def test_j2_a_loaded_skill_stands_word_for_word_after_eleven_rounds_and_a_
         assert not server.faults
 
 
+async def test_j2_a_loaded_skill_stands_word_for_word_where_no_model_writes_notes(tmp_path):
+    write_skill(work(tmp_path) / ".agents" / "skills")
+    script = talk(lambda _request: Reply("fine " * 600), summary=lambda _request: HttpError(400, "no notes here"))
+    async with ScriptedServer(script, window=32_000) as server, reopened(tmp_path, server) as running:
+        await running.runtime.run_command("/release-notes")
+        await asyncio.wait_for(running.runtime.wait_settled(), 20)
+        for _ in range(11):
+            await fill(running, 4)
+            await compact(running)
+        await running.ask("and now?")
+        assert {entry.rung for entry in compactions(running)} == {"digest"}
+        assert {sent(request).count(BODY) for request in steps(server)} == {1}
+
+
 async def test_the_newest_skills_stay_where_not_all_have_room_and_the_others_are_named(tmp_path):
     folder = work(tmp_path) / ".claude" / "skills"
     for number in range(4):
@@ -158,6 +173,65 @@ async def test_the_newest_skills_stay_where_not_all_have_room_and_the_others_are
         assert [number for number in range(4) if f"BODY-{number}" in text] == [2, 3]
         assert "load again what is of use: long-0, long-1" in text
         assert not running.server.faults
+
+
+async def test_j2_an_unloaded_skill_holds_no_longer_and_the_next_compaction_leaves_it_out(tmp_path):
+    write_skill(work(tmp_path) / ".claude" / "skills")
+    async with ScriptedServer(talk(), window=32_000) as server:
+        async with reopened(tmp_path, server, mode="ask") as running:
+            assert "none is loaded" in (await running.runtime.run_command("/skills unload release-notes"))[0].text
+            await running.runtime.run_command("/release-notes")
+            await asyncio.wait_for(running.runtime.wait_settled(), 20)
+            (listed,) = await running.runtime.run_command("/skills")
+            assert "loaded skills have about" in listed.title
+            assert "loaded" in listed.choices[0].detail
+            first = steps(server)[-1]
+            assert (
+                "Unloaded release-notes" in (await running.runtime.run_command("/skills unload release-notes"))[0].text
+            )
+            await running.ask("and now?")
+            assert steps(server)[-1].continues(first), "nothing that was sent changes"
+            assert sent(steps(server)[-1]).count("has unloaded the skill release-notes") == 1
+            await running.ask("and now?")
+            assert sent(steps(server)[-1]).count("has unloaded the skill release-notes") == 1, "told once"
+            assert running.session.state.skills == ()
+            await fill(running, 4)
+            await compact(running)
+            await running.ask("and now?")
+            assert BODY not in sent(steps(server)[-1])
+        async with reopened(tmp_path, server, resume_latest=True) as running:
+            assert running.session.state.skills == ()
+            await running.runtime.run_command("/release-notes")
+            await asyncio.wait_for(running.runtime.wait_settled(), 20)
+            assert sent(steps(server)[-1]).count(BODY) == 1, "loaded again"
+            assert [entry.name for entry in running.session.state.skills] == ["release-notes"]
+            await fill(running, 4)
+            await compact(running)
+            await running.runtime.run_command("/skills unload release-notes")
+            for _ in range(2):
+                await running.ask("and now?")
+                assert sent(steps(server)[-1]).count("has unloaded the skill release-notes") == 1, (
+                    "a compaction kept it"
+                )
+            await fill(running, 4)
+            await compact(running)
+            await running.ask("and now?")
+            assert BODY not in sent(steps(server)[-1])
+            assert "has unloaded" not in sent(steps(server)[-1])
+        assert not server.faults
+
+
+async def test_j2_a_skill_that_leaves_others_without_room_says_so(tmp_path):
+    folder = work(tmp_path) / ".claude" / "skills"
+    for number in range(3):
+        write_skill(folder, f"long-{number}", f"BODY-{number} " + "word and " * 1_000)
+    async with agent(tmp_path, talk("fine"), options={"window": 32_000}) as running:
+        for number in range(3):
+            await running.runtime.run_command(f"/long-{number}")
+            await asyncio.wait_for(running.runtime.wait_settled(), 20)
+        said = [text for text in notices(running) if "no room for long-0" in text]
+        assert len(said) == 1
+        assert "/skills unload NAME" in said[0]
 
 
 async def test_a_skill_is_gone_where_the_conversation_goes_back_to_before_it(tmp_path):

@@ -284,6 +284,17 @@ async def test_typing_offers_commands_and_paths(stage, tmp_path):
     assert (popup.start, popup.end, popup.items[0].insert) == (4, 7, "@main.py ")
 
 
+async def test_j3_what_is_typed_while_commands_are_looked_for_is_offered_them_too(stage, tmp_path):
+    await stage.open(str(tmp_path / "project"))
+    stage.core.brought = (Command("git:sync", "Bring the branch up to date", "[BRANCH]", topic="own_commands"),)
+    for end in range(1, 5):  # faster than anything is read from disk
+        stage.runner.handle(DraftChanged("/git"[:end], end))
+    await stage.rest()
+    popup = stage.runner.state.completion
+    assert popup is not None
+    assert popup.items[0].insert == "/git:sync "
+
+
 async def test_j3_typing_a_slash_offers_what_users_and_projects_bring(stage, tmp_path):
     await stage.open(str(tmp_path / "project"))
     stage.core.brought = (Command("git:sync", "Bring the branch up to date", "[BRANCH]", topic="own_commands"),)

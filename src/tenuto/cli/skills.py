@@ -9,11 +9,11 @@ from typing import Any
 
 from tenuto.cli.arguments import working_directory
 from tenuto.cli.parsing import Parser, complain, parse, say, say_json
-from tenuto.config.commands import find_commands
+from tenuto.config.commands import CommandFile, find_commands
 from tenuto.config.front_matter import Fault
 from tenuto.config.places import Where, user_home
 from tenuto.config.project import RefusedFileError, read_text
-from tenuto.config.skills import FILE, SkillFile, check_skill, find_skills
+from tenuto.config.skills import FILE, Skill, SkillFile, check_skill, find_skills
 from tenuto.exit_codes import FAILED, OK
 from tenuto.text.bounding import shorten
 from tenuto.text.figures import plural
@@ -64,6 +64,7 @@ def _list(where: Where, *, as_json: bool) -> int:
         marks = [file.origin]
         marks += [f"not used: {file.shadowed_by} has the same name"] if file.shadowed_by else []
         marks += ["not trusted, so not used: tenuto trust"] if file.waits else []
+        marks += ["what it asks for a turn waits for trust"] if skill.is_withheld and not file.waits else []
         marks += ["not told to the model"] if skill.is_hidden else []
         marks += [plural(len(skill.faults), "fault")] if skill.faults else []
         say(f"{skill.name} ({', '.join(marks)}): {shorten(skill.description, DESCRIPTION_CHARS)}")
@@ -85,6 +86,8 @@ def _row(file: SkillFile) -> dict[str, Any]:
         "license": skill.license if skill is not None else "",
         "compatibility": skill.compatibility if skill is not None else "",
         "allowed_tools": skill.allowed_tools if skill is not None else (),
+        "model": skill.model if skill is not None else "",
+        "effort": skill.effort if skill is not None else "",
         "metadata": skill.metadata if skill is not None else {},
         "told_to_the_model": skill is not None and not skill.is_hidden and not file.shadowed_by and not file.waits,
         "waits_for_trust": file.waits,
@@ -101,8 +104,8 @@ def _check(where: Where, paths: list[Path], *, as_json: bool) -> int:
     else:
         skills, commands = find_skills(where), find_commands(where)
         problems = (*skills.problems, *commands.problems)
-        checked = [(file.path, file.faults) for file in skills.files]
-        checked += [(file.path, file.faults) for file in commands.files]
+        checked = [(one.path, (*one.faults, *_unknown(one.skill))) for one in skills.files]
+        checked += [(file.path, (*file.faults, *_unknown(file))) for file in commands.files]
     count = sum(len(faults) for _, faults in checked) + len(problems)
     if as_json:
         say_json({"files": [{"path": path, "faults": faults} for path, faults in checked], "problems": problems})
@@ -111,6 +114,15 @@ def _check(where: Where, paths: list[Path], *, as_json: bool) -> int:
         say(line)
     say(f"{plural(len(checked), 'file')}, {plural(count, 'fault') if count else 'no fault'}")
     return FAILED if count else OK
+
+
+def _unknown(file: Skill | CommandFile | None) -> Iterable[Fault]:
+    """Yield the fault of a file that asks for what cannot be allowed."""
+    from tenuto.core.state.terms import read_allowed
+
+    left_out = read_allowed(file.allowed_tools, file.origin)[1] if file is not None else ()
+    if left_out:
+        yield Fault(1, f"allowed-tools has what cannot be allowed here: {', '.join(left_out)}")
 
 
 def _lines(checked: Iterable[tuple[str, tuple[Fault, ...]]]) -> Iterable[str]:
@@ -128,4 +140,5 @@ def _check_path(path: Path) -> tuple[str, tuple[Fault, ...]]:
         return str(file), (Fault(1, "there is no such file", fatal=True),)
     except RefusedFileError as refused:
         return str(file), (Fault(1, str(refused), fatal=True),)
-    return str(file), check_skill(file, "user", text).faults
+    found = check_skill(file, "user", text)
+    return str(file), (*found.faults, *_unknown(found.skill))

@@ -162,6 +162,8 @@ def _remove(live: LiveSession, rows: Sequence[Row], which: str) -> Say:
             return Say("That rule is of the command line: it ends with this run.", "warning")
         case "session":
             _withdraw(live, row.rule)
+        case "turn":
+            return Say("That rule ends with the turn.", "warning")
         case "project":
             if row.saved is not None:
                 live.saved_approvals.remove(row.saved)

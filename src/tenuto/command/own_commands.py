@@ -11,8 +11,9 @@ from tenuto.config.commands import CommandFile, find_commands
 from tenuto.config.skills import Skill, Skills
 from tenuto.core.agent.command_text import NotAllowedError, expand, takes_arguments
 from tenuto.core.runtime import Runtime
-from tenuto.core.state.live import SessionServices
-from tenuto.core.state.skills import load_skill
+from tenuto.core.state.live import READ_ONLY, LiveSession, SessionServices
+from tenuto.core.state.skills import describe_loaded, load_skill, unload_skill
+from tenuto.core.state.terms import terms_of
 from tenuto.protocol.part import TextPart
 from tenuto.text.figures import plural
 from tenuto.text.matching import did_you_mean
@@ -79,7 +80,7 @@ async def _run_skill(runtime: Runtime, name: str, skill: Skill, argument: str) -
         " Where its text has $ARGUMENTS or $1, these are meant." if argument and takes_arguments(skill.body) else ""
     )
     text = f"{f'/{name} {argument}'.strip()}\n\nFollow the skill {skill.name}, which is loaded.{places}"
-    await runtime.submit_prompt((TextPart(text=text),), origin="skill")
+    await runtime.submit_prompt((TextPart(text=text),), origin="skill", terms=terms_of(live, skill))
     return []
 
 
@@ -92,24 +93,28 @@ async def _run_file(runtime: Runtime, file: CommandFile, argument: str) -> list[
         if fault.fatal:
             return [Say(f"/{file.name} cannot be used: {file.path}, line {fault.line}: {fault.text}", "warning")]
         live.notify_once(f"{file.path}:{fault.line}", f"{file.path}, line {fault.line}: {fault.text}", "warning")
-    if file.model and file.model != "inherit":
-        text = f"/{file.name} is written for the model {file.model}; the present one answers, /model changes it"
-        live.notify_once(f"model of {file.path}", text)
+    terms = terms_of(live, file)
     if live.session.is_read_only:
         text = file.body  # it is handed back, and nothing is run for it
     else:
         try:
-            text = await expand(live, file, argument)
+            text = await expand(live, file, argument, terms)
         except NotAllowedError as error:
             return [Say(str(error), "warning"), Edit(f"/{file.name} {argument}".strip())]
-    await runtime.submit_prompt((TextPart(text=text),), origin="command")
+    await runtime.submit_prompt((TextPart(text=text),), origin="command", terms=terms)
     return []
 
 
 async def run_skills(runtime: Runtime, argument: str) -> list[CommandOutcome]:
-    """List the skills, with those that are loaded marked, and what is wrong; open the file of the one that is named."""
+    """List the skills, with those that are loaded marked, and what is wrong; open the file of the one that is named.
+
+    `unload NAME` lets a loaded one hold no longer.
+    """
     live = runtime.live
     skills = live.skills()
+    word, _, rest = argument.partition(" ")
+    if word == "unload":
+        return [_unload(live, rest.strip())]
     if argument:
         skill = skills.find(argument)
         return [EditFile(skill.path) if skill is not None else Say(f"There is no skill {argument}", "warning")]
@@ -122,7 +127,19 @@ async def run_skills(runtime: Runtime, argument: str) -> list[CommandOutcome]:
         Choice(skill.name, skill.name, " · ".join(_details(skill, skills, loaded)), preview=skill.description)
         for skill in sorted(skills.usable, key=lambda one: one.name)
     )
-    return [*said, Choose("Skills (Enter: editor; /NAME uses one)", "skills", rows)]
+    room = describe_loaded(live)
+    ways = f"Enter: editor; /NAME uses one{'; /skills unload NAME' if room else ''}"
+    return [*said, Choose(f"Skills ({ways}{f'; {room}' if room else ''})", "skills", rows)]
+
+
+def _unload(live: LiveSession, name: str) -> Say:
+    names = [entry.name for entry in live.session.state.skills]
+    if live.session.is_read_only:
+        return Say(READ_ONLY, "warning")
+    if unload_skill(live, name):
+        return Say(f"Unloaded {name}: the model is told, and the next compaction leaves its text out.")
+    there = f"; loaded: {', '.join(names)}" if names else "; none is loaded"
+    return Say(f"No skill {name} is loaded{there}" if name else f"Which skill?{there[1:].capitalize()}", "warning")
 
 
 def _details(skill: Skill, skills: Skills, loaded: set[str]) -> list[str]:
@@ -132,6 +149,8 @@ def _details(skill: Skill, skills: Skills, loaded: set[str]) -> list[str]:
         details.insert(0, "loaded")
     if skill.is_hidden:
         details.append("not told to the model")
+    if skill.is_withheld:
+        details.append("what it asks for a turn waits for your trust")
     if skill.faults:
         details.append(f"{plural(len(skill.faults), 'fault')}: tenuto skills check")
     if any(file.shadowed_by == skill.path for file in skills.files):

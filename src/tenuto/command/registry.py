@@ -220,8 +220,8 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         "skills",
-        "the skills that are here; open one in your editor",
-        "[NAME]",
+        "the skills that are here; open one in your editor, or unload one",
+        "[NAME | unload NAME]",
         offers=True,
         topic="own_commands",
     ),

@@ -15,7 +15,7 @@ import msgspec
 
 from tenuto.config.front_matter import Fault, read_front_matter
 from tenuto.config.places import Layout, Origin, Place, Where, find_places, stamp_of, walk
-from tenuto.config.programs import ProjectTrust
+from tenuto.config.programs import ProjectTrust, describe_wishes
 from tenuto.config.project import RefusedFileError, read_text
 from tenuto.text.bounding import shorten
 
@@ -40,8 +40,8 @@ _LINE_CHARS = 80
 class CommandFile(msgspec.Struct, frozen=True, kw_only=True):
     """One file. `faults` has what is wrong with it; one that is fatal leaves nothing that could be sent.
 
-    `waits`: it is a project's, has shell commands in it, and the user does not trust it. `model` and `allowed_tools`
-    are what its author wishes; they are shown and change nothing.
+    `waits`: it is a project's, has shell commands in it, and the user does not trust it. `allowed_tools`, `model` and
+    `effort` are asked for its turn; `is_withheld`: they do not count, because the user does not trust a project's file.
     """
 
     name: str
@@ -50,11 +50,18 @@ class CommandFile(msgspec.Struct, frozen=True, kw_only=True):
     description: str = ""
     argument_hint: str = ""
     model: str = ""
+    effort: str = ""
     allowed_tools: tuple[str, ...] = ()
     body: str = ""
     faults: tuple[Fault, ...] = ()
     shadowed_by: str = ""
     waits: bool = False
+    is_withheld: bool = False
+
+    @property
+    def wishes(self) -> tuple[str, ...]:
+        """What it asks for its turn, in words."""
+        return describe_wishes(self.allowed_tools, self.model, self.effort)
 
     @property
     def shell(self) -> tuple[str, ...]:
@@ -112,8 +119,8 @@ def find_commands(where: Where) -> CommandFiles:
                 return CommandFiles(tuple(files), tuple(problems))
             seen.add(real)
             file = _read_command(path, place, stamp_of(path))
-            if file.origin == "project" and trust.waits("command", file.name, path, file.shell):
-                file = msgspec.structs.replace(file, waits=True)
+            if file.origin == "project" and not trust.covers_command(file.name, path, file.shell, file.wishes):
+                file = msgspec.structs.replace(file, waits=bool(file.shell), is_withheld=True)
             if file.is_usable:
                 by = counted.setdefault(file.name, file.path)
                 file = msgspec.structs.replace(file, shadowed_by=by if by != file.path else "")
@@ -153,6 +160,7 @@ def check_command(name: str, path: Path, origin: Origin, text: str) -> CommandFi
         description=shorten(description, DESCRIPTION_CHARS),
         argument_hint=head.text("argument-hint"),
         model=head.text("model"),
+        effort=head.text("effort").lower(),
         allowed_tools=head.words("allowed-tools"),
         body=body,
         faults=tuple(faults),

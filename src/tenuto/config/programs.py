@@ -1,14 +1,15 @@
 """What of a project's skills and command files can run something: that waits for the user's trust.
 
-A skill with a script or any executable file in its folder, and a command file with a shell command in it. Whatever is
-text alone counts like the project's `AGENTS.md`.
+A skill with a script or any executable file in its folder, and a command file with a shell command in it. One that asks
+for approvals, a model or an effort can be used without trust, and gets none of it. Whatever is text alone counts like
+the project's `AGENTS.md`.
 """
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -23,6 +24,15 @@ MAX_FILES, MAX_BYTES = 500, 5_000_000
 """Files and bytes of one thing whose content can be told."""
 SHOWN_CHARS = 20_000
 SHORT_CHARS = 80
+WISHES_CHARS = 300
+UNASKED = frozenset(
+    {
+        *("agent", "askuserquestion", "bashoutput", "compact", "enterplanmode", "exitplanmode", "glob", "grep", "ls"),
+        *("notebookread", "read", "recall", "skill", "slashcommand", "task", "todo", "todoread", "todowrite"),
+        *("toolsearch", "websearch"),
+    }
+)
+"""Tools of ours and of other agents that need no approval, as `allowed-tools` names them, in small letters."""
 SCRIPTS = frozenset(
     {
         *(".bash", ".bat", ".cjs", ".cmd", ".com", ".dll", ".exe", ".fish", ".go", ".jar", ".js", ".lua", ".mjs"),
@@ -40,56 +50,96 @@ class ProjectTrust:
         self._where = where
         self._read: tuple[Project, Consent] | None = None
 
-    def waits(self, kind: Kind, name: str, file: Path, commands: Sequence[str] = ()) -> bool:
-        """Say whether a skill (`file`: its `SKILL.md`) or command file runs something that the user does not trust."""
-        if kind == "command" and not commands:
-            return False
+    def covers_skill(self, name: str, file: Path, wishes: tuple[str, ...]) -> bool:
+        """Say whether the skill with this `SKILL.md` needs no trust, or has the user's."""
+        return self._covers(lambda project: skill_item(project, name, file, wishes))
+
+    def covers_command(self, name: str, file: Path, commands: Sequence[str], wishes: tuple[str, ...]) -> bool:
+        """Say whether a command file needs no trust, or has the user's."""
+        if not commands and not wishes:
+            return True
+        return self._covers(lambda project: command_item(project, name, file, commands, wishes))
+
+    def _covers(self, find: Callable[[Project], TrustItem | None]) -> bool:
         if self._read is None:
             self._read = project_of(self._where.cwd, self._where.home), Consent(self._where.home)
         project, consent = self._read
-        item = skill_item(project, name, file) if kind == "skill" else command_item(project, name, file, commands)
-        return item is not None and consent.verdict(project, item) != "trusted"
+        item = find(project)
+        return item is None or consent.verdict(project, item) == "trusted"
 
 
-def skill_item(project: Project, name: str, file: Path) -> TrustItem | None:
-    """Return what the user is asked of the skill with this `SKILL.md`; `None` where nothing in its folder runs."""
+def describe_wishes(allowed_tools: Sequence[str], model: str, effort: str) -> tuple[str, ...]:
+    """Return what a file asks for its turn, in words; what needs nobody's approval is nothing that is asked for."""
+    words = [word for word in allowed_tools if word.casefold() not in UNASKED]
+    wishes = (
+        f"lets run unasked: {', '.join(words)}" if words else "",
+        f"has the model {model} answer" if model not in {"", "inherit"} else "",
+        f"sets the effort {effort}" if effort else "",
+    )
+    return tuple(wish for wish in wishes if wish)
+
+
+def runs_something(file: Path) -> bool:
+    """Say whether anything in the folder of this `SKILL.md` can be run."""
+    return any(_is_program(one, file.parent, _stamp(one)) for one in files_below(file.parent))
+
+
+def skill_item(project: Project, name: str, file: Path, wishes: tuple[str, ...] = ()) -> TrustItem | None:
+    """Return what the user is asked of the skill with this `SKILL.md`; `None` where it runs and asks for nothing."""
     files = tuple(sorted(files_below(file.parent), key=str))
     stamps = tuple(_stamp(one) for one in files)
-    if not any(_is_program(one, file.parent, stamp) for one, stamp in zip(files, stamps, strict=True)):
-        return None
-    return _skill_item(project, name, file, files, stamps)
+    is_text = not any(_is_program(one, file.parent, stamp) for one, stamp in zip(files, stamps, strict=True))
+    return None if is_text and not wishes else _skill_item(project, name, file, wishes, (files, stamps))
 
 
 @lru_cache(maxsize=256)
 def _skill_item(
-    project: Project, name: str, file: Path, files: tuple[Path, ...], stamps: tuple[Stamp, ...]
+    project: Project,
+    name: str,
+    file: Path,
+    wishes: tuple[str, ...],
+    folder: tuple[tuple[Path, ...], tuple[Stamp, ...]],
 ) -> TrustItem:
-    """`stamps` are others when a file has changed."""
+    """`folder` are its files and a stamp of each, which is another one when the file has changed."""
+    files, stamps = folder
     programs = sum(_is_program(one, file.parent, stamp) for one, stamp in zip(files, stamps, strict=True))
     digest, content, problem = read_bundle("skill", project, file.parent, files)
-    does = f"has {plural(programs, 'file')} that can be run, as the skill tells the model"
+    does = f"has {plural(programs, 'file')} that can be run, as the skill tells the model" if programs else ""
     return TrustItem(
         kind="skill",
         name=clean_text(name),
-        does=problem or does,
+        does=problem or _does(does, wishes),
         file=shown_path(project, file),
-        digest=digest,
+        digest=_with_wishes(digest, wishes),
         content=content,
     )
 
 
-def command_item(project: Project, name: str, file: Path, commands: Sequence[str]) -> TrustItem:
-    """Return what the user is asked of a command file that runs these shell commands."""
+def command_item(
+    project: Project, name: str, file: Path, commands: Sequence[str], wishes: tuple[str, ...] = ()
+) -> TrustItem:
+    """Return what the user is asked of a command file that runs these shell commands and asks for this."""
     digest, content, problem = _read_command(project, file, _stamp(file))
     named = shorten("; ".join(commands), SHORT_CHARS)
+    runs = f"runs {named} before /{clean_text(name)} is sent" if commands else ""
     return TrustItem(
         kind="command",
         name=clean_text(name),
-        does=problem or f"runs {named} before /{clean_text(name)} is sent",
+        does=problem or _does(runs, wishes),
         file=shown_path(project, file),
-        digest=digest,
+        digest=_with_wishes(digest, wishes),
         content=content,
     )
+
+
+def _does(runs: str, wishes: tuple[str, ...]) -> str:
+    wished = f"for its turn {clean_text('; '.join(wishes))}" if wishes else ""
+    return "; ".join(filter(None, (shorten(wished, WISHES_CHARS), runs)))
+
+
+def _with_wishes(digest: str, wishes: tuple[str, ...]) -> str:
+    """Who trusted a file before its wishes counted has not trusted them."""
+    return digest_of(digest, *wishes) if digest and wishes else digest
 
 
 @lru_cache(maxsize=256)

@@ -1,7 +1,8 @@
 """Skills: folders with a `SKILL.md` (agentskills.io), what is wrong with them, and which one counts for a name.
 
 The format wants `name` and `description`; a folder's name stands in for a missing name. What is more in the front
-matter (`license`, `compatibility`, `metadata`, `allowed-tools`) is read and shown; it allows nothing.
+matter (`license`, `compatibility`, `metadata`) is read and shown. `allowed-tools`, `model` and `effort` are asked for a
+turn (`core/state/terms.py`).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import msgspec
 from tenuto.config.front_matter import Fault, FrontMatter, read_front_matter
 from tenuto.config.imports import clean_instructions
 from tenuto.config.places import Layout, Origin, Place, Where, find_places, stamp_of, walk
-from tenuto.config.programs import ProjectTrust
+from tenuto.config.programs import ProjectTrust, describe_wishes, runs_something
 from tenuto.config.project import RefusedFileError, read_text
 
 FILE = "SKILL.md"
@@ -44,7 +45,8 @@ _USABLE = re.compile(r"[\w][\w.-]*")
 class Skill(msgspec.Struct, frozen=True, kw_only=True):
     """One skill. `is_hidden`: the user alone loads it; `is_background`: the model alone does.
 
-    `metadata` are the other keys of its front matter as they are written.
+    `metadata` are the other keys of its front matter as they are written. `allowed_tools`, `model` and `effort` are
+    asked for the turn; `is_withheld`: they do not count, because the user does not trust a project's skill.
     """
 
     name: str
@@ -57,10 +59,18 @@ class Skill(msgspec.Struct, frozen=True, kw_only=True):
     license: str = ""
     compatibility: str = ""
     allowed_tools: tuple[str, ...] = ()
+    model: str = ""
+    effort: str = ""
+    is_withheld: bool = False
     metadata: dict[str, str] = {}
     is_hidden: bool = False
     is_background: bool = False
     faults: tuple[Fault, ...] = ()
+
+    @property
+    def wishes(self) -> tuple[str, ...]:
+        """What it asks for its turn, in words."""
+        return describe_wishes(self.allowed_tools, self.model, self.effort)
 
 
 class SkillFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,11 +141,16 @@ def find_skills(where: Where) -> Skills:
                 return Skills(tuple(files), tuple(problems))
             seen.add(real)
             file = _read_skill(path, place, stamp_of(path))
-            waits = file.skill is not None and file.origin == "project" and trust.waits("skill", file.skill.name, path)
-            if waits:
-                file = msgspec.structs.replace(file, waits=True)
-            elif file.skill is not None:
-                by = counted.setdefault(file.skill.name, file.path)
+            skill = file.skill
+            if (
+                skill is not None
+                and file.origin == "project"
+                and not trust.covers_skill(skill.name, path, skill.wishes)
+            ):
+                skill = msgspec.structs.replace(skill, is_withheld=True)
+                file = msgspec.structs.replace(file, skill=skill, waits=runs_something(path))
+            if skill is not None and not file.waits:
+                by = counted.setdefault(skill.name, file.path)
                 file = msgspec.structs.replace(file, shadowed_by=by if by != file.path else "")
             files.append(file)
     return Skills(tuple(files), tuple(problems))
@@ -170,7 +185,7 @@ def check_skill(path: Path, origin: Origin, text: str) -> SkillFile:
     faults.sort(key=lambda fault: fault.line)
     if any(fault.fatal for fault in faults):
         return SkillFile(path=str(path), origin=origin, faults=tuple(faults))
-    known = {"name", "description", "license", "compatibility", "allowed-tools", "metadata"}
+    known = {"name", "description", "license", "compatibility", "allowed-tools", "model", "effort", "metadata"}
     metadata = head.values.get("metadata", {})
     skill = Skill(
         name=name,
@@ -183,6 +198,8 @@ def check_skill(path: Path, origin: Origin, text: str) -> SkillFile:
         license=head.text("license"),
         compatibility=head.text("compatibility"),
         allowed_tools=head.words("allowed-tools"),
+        model=head.text("model"),
+        effort=head.text("effort").lower(),
         metadata={
             key: value
             for key, value in {**head.values, **(metadata if isinstance(metadata, dict) else {})}.items()

@@ -554,7 +554,7 @@ class Opener:
             return split_model(self._start.model)
         for state in [session.state, *([self._current.session.state] if self._current else [])]:
             if state.model:
-                return state.model, state.effort
+                return state.own_model or (state.model, state.effort)
         if self._in_use.settings.model:
             return split_model(self._in_use.settings.model)
         self._assumed = await self.models.find_default_model()

@@ -19,7 +19,7 @@ from tenuto.core.state.live import LiveSession
 from tenuto.core.submit import submit_prompt
 from tenuto.guard.secrets import KNOWN
 from tenuto.private_files import doubt_home
-from tenuto.protocol.entry import Origin
+from tenuto.protocol.entry import Origin, Terms
 from tenuto.protocol.event import AnyEvent, TaskFinishedEvent, TaskSettledEvent
 from tenuto.protocol.operation import AnyOperation, ChangeModelOperation, ChangeModeOperation
 from tenuto.protocol.part import ContentPart
@@ -123,10 +123,18 @@ class Runtime:
         return await self.executor.submit(operation)
 
     async def submit_prompt(
-        self, parts: tuple[ContentPart, ...], *, steer: bool = False, before: int = 0, origin: Origin = "typed"
+        self,
+        parts: tuple[ContentPart, ...],
+        *,
+        steer: bool = False,
+        before: int = 0,
+        origin: Origin = "typed",
+        terms: Terms | None = None,
     ) -> str:
         """Send a prompt: the one way in (`core/submit.py`)."""
-        return await submit_prompt(self.executor, self.live, parts, steer=steer, before=before, origin=origin)
+        return await submit_prompt(
+            self.executor, self.live, parts, steer=steer, before=before, origin=origin, terms=terms
+        )
 
     async def wait_for(self, submission_id: str) -> TaskFinishedEvent | None:
         """Wait for exactly that submission's task."""

@@ -8,7 +8,7 @@ from tenuto.core.executor import Executor
 from tenuto.core.state.live import READ_ONLY, LiveSession
 from tenuto.core.state.prompt import ensure_system_entry
 from tenuto.core.state.windows import describe_sizes, forget_learned_window, where_learned
-from tenuto.protocol.entry import DequeuedEntry, Origin, QueuedEntry
+from tenuto.protocol.entry import DequeuedEntry, Origin, QueuedEntry, Terms
 from tenuto.protocol.event import PromptReturnedEvent
 from tenuto.protocol.operation import CompactSessionOperation, RunAgentOperation
 from tenuto.protocol.part import ContentPart
@@ -22,12 +22,13 @@ async def submit_prompt(
     origin: Origin = "typed",
     steer: bool = False,
     before: int = 0,
+    terms: Terms | None = None,
 ) -> str:
     """Queue a prompt and see that it is worked on; return the submission that will serve it.
 
     While something runs the prompt only joins the queue: it is on disk, shown, and sent in order. Empty `parts`
     continue with what is queued (the user pressed Enter at a waiting queue). `before` is the seq of the queued prompt
-    that it stands in front of (0: at the end).
+    that it stands in front of (0: at the end), `terms` what is asked for its turn.
     """
     queued = None
     if live.session.is_read_only:
@@ -35,7 +36,7 @@ async def submit_prompt(
         return ""
     if parts:
         parts = adopt_images(live, parts)
-        queued = live.session.append(QueuedEntry(parts=parts, origin=origin, steer=steer, before=before))
+        queued = live.session.append(QueuedEntry(parts=parts, origin=origin, steer=steer, before=before, terms=terms))
         live.publish_queue()
     running = executor.tasks.running(live.id)
     if running is not None:

@@ -283,14 +283,7 @@ class Talk:
         await self._check_price()
         if self._options.reads_messages:
             return await self._hold_with(prompt)
-        if is_command(prompt, self._runtime.live):
-            from tenuto.command.registry import run_command
-
-            self._output.say_outcomes(await run_command(self._runtime, prompt))
-            end = self._end(await self._settle())
-        else:
-            end = await self._ask(prompt)
-        return self._finish(end)
+        return self._finish(await self._ask(prompt))
 
     async def _hold_with(self, prompt: str) -> int:
         """Answer the prompts of standard input, one after the other, each with a result of its own, until it ends."""
@@ -330,9 +323,11 @@ class Talk:
     async def _ask(self, prompt: str) -> End:
         """Send a prompt, and say what is wrong with the answer where a schema asks for another one."""
         self._began, self._spent = time.monotonic(), self._runtime.live.session.state.usage
+        turns = self._runtime.live.task.turns
         settled = await self._send(prompt)
         schema = self._options.schema
-        if schema is None or settled.outcome != "completed":
+        has_answered = self._runtime.live.task.turns > turns  # a command may only say something
+        if schema is None or settled.outcome != "completed" or not has_answered:
             return self._end(settled)
         from tenuto.frontend.schema import MOST_RETRIES, ask_again
 
@@ -348,9 +343,15 @@ class Talk:
         return self._end(settled, error=f"the answer does not fit the schema: {checked.problem}")
 
     async def _send(self, prompt: str) -> TaskSettledEvent:
+        """Send a prompt, or run the command that it is, and wait until nothing is left to do."""
         self._is_sending, self._is_stopped = True, False
         try:
-            await self._runtime.submit_prompt((TextPart(text=prompt),))
+            if is_command(prompt, self._runtime.live):
+                from tenuto.command.registry import run_command
+
+                self._output.say_outcomes(await run_command(self._runtime, prompt))
+            else:
+                await self._runtime.submit_prompt((TextPart(text=prompt),))
         finally:
             self._is_sending = False
         if self._is_stopped:

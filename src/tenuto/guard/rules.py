@@ -25,12 +25,13 @@ from tenuto.guard.subject import MCP_PREFIX, ApprovalSubject, SimpleCommand, is_
 from tenuto.protocol.entry import ApprovalEntry
 
 Effect = Literal["allow", "ask", "deny"]
-Source = Literal["settings", "option", "session", "project"]
+Source = Literal["settings", "option", "session", "project", "turn"]
 SOURCES: dict[Source, str] = {
     "settings": "your settings",
     "option": "the command line",
     "session": "this session",
     "project": "this project",
+    "turn": "the command or skill of this turn",
 }
 TOOLS = ("bash", "edit", "fetch", "jobs", "read")
 """Tools that rules are about; one name for all that change files, and one for all that read them."""

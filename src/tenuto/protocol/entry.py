@@ -172,12 +172,14 @@ class UnpinEntry(Entry, frozen=True, kw_only=True, tag="unpin"):
 class SkillEntry(Entry, frozen=True, kw_only=True, tag="skill"):
     """A skill was loaded: its text holds as it was then, in the place of an earlier one of that name.
 
-    `text` is what the model is told, word for word; `folder` is where the skill's files are.
+    `text` is what the model is told, word for word; `folder` is where the skill's files are. With `unloads`, the seq of
+    such an entry, that one holds no longer.
     """
 
     name: str
-    text: str
+    text: str = ""
     folder: str = ""
+    unloads: int = 0
 
 
 class TodoItem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -199,16 +201,29 @@ class PlanEntry(Entry, frozen=True, kw_only=True, tag="plan"):
     text: str
 
 
+class Terms(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a command file or a skill asks for the turn that its prompt begins. `by` is its name, as it is typed.
+
+    `allows` are rules, as they are written, of what may run unasked; without `model` or `effort` the present one holds.
+    """
+
+    by: str
+    allows: tuple[str, ...] = ()
+    model: str = ""
+    effort: str = ""
+
+
 class QueuedEntry(Entry, frozen=True, kw_only=True, tag="queued"):
     """A prompt that is on disk and not yet sent; `steer` asks for delivery at the next tool boundary.
 
-    It stands in front of the queued prompt `before` (0, or one that is gone: at the end).
+    It stands in front of the queued prompt `before` (0, or one that is gone: at the end). `terms` hold for its turn.
     """
 
     parts: tuple[ContentPart, ...]
     origin: Origin = "typed"
     steer: bool = False
     before: int = 0
+    terms: Terms | None = None
 
 
 class DequeuedEntry(Entry, frozen=True, kw_only=True, tag="dequeued"):
@@ -230,10 +245,14 @@ class QueueEditEntry(Entry, frozen=True, kw_only=True, tag="queue_edited"):
 
 
 class ModelEntry(Entry, frozen=True, kw_only=True, tag="model"):
-    """The session's model from now on, as `provider/name`; `effort` is empty when the model's own default holds."""
+    """The session's model from now on, as `provider/name`; `effort` is empty when the model's own default holds.
+
+    With `for_turn` the one before is the session's own, and answers again when the turn is over.
+    """
 
     model: str
     effort: str = ""
+    for_turn: bool = False
 
 
 class ModeEntry(Entry, frozen=True, kw_only=True, tag="mode"):

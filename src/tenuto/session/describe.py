@@ -215,7 +215,7 @@ def line_of(entry: HistoryEvent) -> str:  # noqa: PLR0912, PLR0915 (one case a t
         case PlanEntry():
             line = f"Approved plan: {_beginning(entry.text)}"
         case SkillEntry():
-            line = f"Loaded the skill {entry.name}"
+            line = f"{'Unloaded' if entry.unloads else 'Loaded'} the skill {entry.name}"
         case TodoEntry():
             line = f"Todo list: {plural(len(entry.items), 'item')}"
         case SystemMessage():

@@ -265,6 +265,7 @@ class Desk:
         self._arguments = arguments
         self._own_commands = own_commands
         self._own_due = float("-inf")
+        self._command_typed = (0, Target("command", "", 0, 0))
         self._history: PromptHistory | None = None
         self._history_lock = asyncio.Lock()
         self._paths: PathIndex | None = None
@@ -413,8 +414,9 @@ class Desk:
             return
         if target.kind == "command":
             self._offer(effect.generation, target, complete_command(target.query, self._state.own_commands))
+            self._command_typed = effect.generation, target
             if self._clock() >= self._own_due:
-                self._spawn(self._complete_own(effect.generation, target), "complete")
+                self._spawn(self._complete_own(), "complete")
         elif target.kind == "argument":
             self._spawn(self._complete_argument(effect.generation, target), "complete")
         elif self._paths is None:  # typed before it was known where
@@ -422,12 +424,13 @@ class Desk:
         else:
             self._spawn(self._complete_path(effect.generation, target, self._paths), "complete")
 
-    async def _complete_own(self, generation: int, target: Target) -> None:
-        """Look what users and projects bring; offer again where that is something else than before."""
+    async def _complete_own(self) -> None:
+        """Look what users and projects bring; offer what is new of it for what has been typed by then."""
         self._own_due = self._clock() + OWN_SECONDS
         own = await self._own_commands()
         if own != self._state.own_commands:
             self._handle(intents.OwnCommandsFound(own))
+            generation, target = self._command_typed
             if generation == self._state.completion_generation:
                 self._offer(generation, target, complete_command(target.query, own))
 

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from tenuto.config.saved_approvals import SavedApprovalsError, saved_in
 from tenuto.core.hooks.calls import CallHooks, Ruling
 from tenuto.core.state.approvals import Answer, Question
 from tenuto.core.state.live import LiveSession
 from tenuto.guard.approval import reads_only, refusal_text, rules_to_allow
-from tenuto.guard.rules import read_rule
+from tenuto.guard.rules import Rule, read_rule
 from tenuto.guard.subject import Allow, ApprovalSubject, Ask, Refuse
 from tenuto.protocol.entry import ApprovalEntry, Mode, TodoEntry
 from tenuto.protocol.event import (
@@ -36,9 +36,11 @@ from tenuto.tool.run.runner import PreparedCall, prepare, run_call
 class CallRunner:
     """Runs the calls of one step."""
 
-    def __init__(self, live: LiveSession, submission_id: str) -> None:
+    def __init__(self, live: LiveSession, submission_id: str, lent: Sequence[Rule] = ()) -> None:
+        """`lent` are rules that hold for these calls alone."""
         self._live = live
         self._submission_id = submission_id
+        self._lent = lent
         self._stored: list[ToolResultMessage] = []
         self._later: list[ToolCallPart] = []
         self._asked = 0
@@ -135,11 +137,24 @@ class CallRunner:
         permitted = await self.permit(prepared)
         if isinstance(permitted, ToolResultMessage):
             return permitted
-        result = await run_call(
-            permitted,
-            live.tool_context,
-            emit=lambda text: self._emit(call.id, text),
-        )
+        return await self._run_permitted(permitted, lambda text: self._emit(call.id, text))
+
+    async def run_for_prompt(self, prepared: PreparedCall) -> ToolResultMessage:
+        """Run a call that no model made, for a prompt that is yet to be sent. Its result goes into no history.
+
+        What hooks say of it is told at the next boundary.
+        """
+        try:
+            permitted = await self.permit(prepared)
+            if isinstance(permitted, ToolResultMessage):
+                return permitted
+            return await self._run_permitted(permitted, lambda _text: None)
+        finally:
+            self._live.tool_context.note_stored(prepared.call.id)
+            self._hooks.keep_for_later()
+
+    async def _run_permitted(self, permitted: PreparedCall, emit: Callable[[str], None]) -> ToolResultMessage:
+        result = await run_call(permitted, self._live.tool_context, emit=emit)
         await self._hooks.after(permitted.call, result)
         return result
 
@@ -160,7 +175,7 @@ class CallRunner:
     async def _refusal(self, prepared: PreparedCall, ruling: Ruling) -> ToolResultMessage | None:
         """Return the result of a call that may not run, `None` when it may. Asks the user where mode or hook say so."""
         live = self._live
-        verdict = live.judge(prepared.subject)
+        verdict = live.judge(prepared.subject, self._lent)
         if isinstance(verdict, Refuse):
             live.task.refused += bool(verdict.rule) and not live.interactive
             self._tell_refused(prepared, verdict.why)

@@ -18,16 +18,21 @@ import msgspec
 from tenuto.config.commands import SHELL, CommandFile
 from tenuto.core.agent.calls import CallRunner
 from tenuto.core.state.live import LiveSession
+from tenuto.core.state.terms import rules_of
+from tenuto.guard.rules import Rule
 from tenuto.guard.terminal import sanitize_line
+from tenuto.protocol.entry import Terms
 from tenuto.protocol.message import ToolResultMessage
 from tenuto.protocol.part import ToolCallPart, text_of
 from tenuto.text.bounding import shorten
 from tenuto.text.writable import keep_within
 from tenuto.tool.output import StepBudget
-from tenuto.tool.run.runner import prepare, run_call
+from tenuto.tool.run.runner import prepare
 
 MAX_SHELL = 20
 """Commands in one file that are run."""
+SHELL_SECONDS = 60
+"""So long each of them may take."""
 KIND = "command"
 """The kind of the notice that names them."""
 OUTPUT = "command-output"
@@ -48,21 +53,26 @@ class NotAllowedError(Exception):
 
 
 class Arguments(msgspec.Struct, frozen=True):
-    """What the user typed behind the name: as it is, in words, and what is named."""
+    """What the user typed behind the name: as it is, in words, and what is named.
+
+    `keeps_numbers`: nothing was typed, and the file names no arguments, so its `$1` may be that of an awk program.
+    """
 
     text: str
     words: tuple[str, ...]
     named: dict[str, str]
+    keeps_numbers: bool = False
 
     @classmethod
-    def read(cls, text: str) -> Arguments:
-        """Return it in words as a shell has them; where a quote is open, at each space."""
+    def read(cls, text: str, hint: str = "…") -> Arguments:
+        """Return it in words as a shell has them; where a quote is open, at each space. `hint` is the file's."""
         try:
             words = shlex.split(text)
         except ValueError:
             words = text.split()
         found = [match for word in words if (match := _NAMED.fullmatch(word))]
-        return cls(text, tuple(words), {match[1]: match[2] for match in found})
+        keeps_numbers = not words and not hint
+        return cls(text, tuple(words), {match[1]: match[2] for match in found}, keeps_numbers)
 
 
 def fill_in(text: str, arguments: Arguments) -> str:
@@ -73,7 +83,7 @@ def fill_in(text: str, arguments: Arguments) -> str:
         if place["index"] is not None:
             return "".join(words[int(place["index"]) :][:1])
         if place["word"] is not None:
-            return "".join(words[int(place["word"]) - 1 :][:1])
+            return place[0] if arguments.keeps_numbers else "".join(words[int(place["word"]) - 1 :][:1])
         if place["first"] is not None:
             chosen = words[max(0, int(place["first"]) - 1) :]
             return " ".join(chosen[: int(place["count"])] if place["count"] else chosen)
@@ -112,14 +122,15 @@ def without_outputs(text: str) -> str:
     return _OUTPUTS.sub("", text)
 
 
-async def expand(live: LiveSession, file: CommandFile, argument: str) -> str:
+async def expand(live: LiveSession, file: CommandFile, argument: str, terms: Terms | None = None) -> str:
     """Return the prompt: `/name argument`, then the text. Raises `NotAllowedError` when the user says no to a command.
 
-    A command that may not run, because of the mode or because nobody can be asked, leaves a line that says so.
+    A command that may not run, because of the mode or because nobody can be asked, leaves a line that says so. What
+    `terms` allow holds for the commands of the file too.
     """
-    arguments = Arguments.read(argument)
+    arguments = Arguments.read(argument, file.argument_hint)
     commands = [shell_text(match[1].strip(), arguments) for match in SHELL.finditer(file.body)]
-    outputs = iter(await _run_all(live, file, commands))
+    outputs = iter(await _run_all(live, file, commands, rules_of(terms)))
     parts: list[str] = []
     end = 0
     for match in SHELL.finditer(file.body):
@@ -130,7 +141,7 @@ async def expand(live: LiveSession, file: CommandFile, argument: str) -> str:
     return f"{f'/{file.name} {argument}'.strip()}\n\n{''.join(parts)}{rest}"
 
 
-async def _run_all(live: LiveSession, file: CommandFile, commands: Sequence[str]) -> list[str]:
+async def _run_all(live: LiveSession, file: CommandFile, commands: Sequence[str], lent: Sequence[Rule]) -> list[str]:
     """Return what stands in the place of each command."""
     if not commands:
         return []
@@ -143,7 +154,7 @@ async def _run_all(live: LiveSession, file: CommandFile, commands: Sequence[str]
         if number >= MAX_SHELL:
             shown.append(f"(not run: a file may have {MAX_SHELL} commands)")
             continue
-        result = await _run(live, command)
+        result = await _run(live, command, lent)
         shown.append(
             result if isinstance(result, str) else _shown(command, bounds.bound(result, live.tool_context.store_output))
         )
@@ -152,22 +163,19 @@ async def _run_all(live: LiveSession, file: CommandFile, commands: Sequence[str]
     return shown
 
 
-async def _run(live: LiveSession, command: str) -> ToolResultMessage | str:
+async def _run(live: LiveSession, command: str, lent: Sequence[Rule]) -> ToolResultMessage | str:
     """Return the result of a command, or why it was not run. Raises `NotAllowedError`."""
-    arguments = json.dumps({"command": command})
+    arguments = json.dumps({"command": command, "timeout": SHELL_SECONDS})
     call = ToolCallPart(id=f"command-{uuid.uuid4().hex[:12]}", name="bash", arguments=arguments)
     prepared = await prepare(call, live.tools, live.tool_context)
     if isinstance(prepared, ToolResultMessage):
         return f"(not run: {sanitize_line(text_of(prepared.parts))})"
-    permitted = await CallRunner(live, "").permit(prepared)
-    if isinstance(permitted, ToolResultMessage):
-        if live.interactive and live.mode != "plan":
-            raise NotAllowedError(f"`{command}` was not allowed, so nothing is sent")
-        return f"(not run: {sanitize_line(text_of(permitted.parts))})"
-    try:
-        return await run_call(permitted, live.tool_context, emit=lambda _text: None)
-    finally:
-        live.tool_context.note_stored(call.id)
+    result = await CallRunner(live, "", lent).run_for_prompt(prepared)
+    if not result.denied:
+        return result
+    if live.interactive and live.mode != "plan":
+        raise NotAllowedError(f"`{command}` was not allowed, so nothing is sent")
+    return f"(not run: {sanitize_line(text_of(result.parts))})"
 
 
 def _shown(command: str, result: ToolResultMessage) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from tenuto.core.agent.endings import (
     FINAL_CHECK_KIND,
@@ -13,6 +14,7 @@ from tenuto.core.agent.endings import (
 )
 from tenuto.core.agent.plans import close_open_plan, hand_over
 from tenuto.core.agent.step import ModelCall, remind_at_prompt
+from tenuto.core.agent.turn import give_back, take_on
 from tenuto.core.errors import CompactionRefusedError, EndedEarlyError, TaskFailedError
 from tenuto.core.hooks.turn import TurnHooks
 from tenuto.core.state.compaction_state import CompactionRequest
@@ -58,7 +60,7 @@ class AgentTask:
             live.compaction.background.cancel()
             raise
         finally:
-            for step in (live.session.save_meta, live.watch_saving, live.publish_queue):
+            for step in (partial(give_back, live), live.session.save_meta, live.watch_saving, live.publish_queue):
                 live.attempt(step)
 
     async def _work(self) -> None:
@@ -183,6 +185,8 @@ class AgentTask:
         live = self._live
         if not await self._hooks.may_send(entry):
             return False
+        if entry.terms is not None or not entry.steer:
+            await take_on(live, entry.terms)
         mentioned = None
         if entry.origin in ("typed", "command") and "@" in (text := text_of(entry.parts)):
             from tenuto.core.agent.mentions import read_mentions

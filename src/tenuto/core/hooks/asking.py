@@ -75,6 +75,9 @@ def tell(services: SessionServices, text: str, *, warns: bool = False) -> None:
 
 async def settle(live: LiveSession) -> None:
     """Wait for what was asked beside the work, and tell the model what came of it, before its next request."""
+    told, live.task.told_later = live.task.told_later, []
+    for one in told:
+        one()
     hooks = live.hooks
     while hooks is not None and hooks.is_owing:
         for heard in await hooks.take_owed():

@@ -97,6 +97,11 @@ class CallHooks:
             text = f"A hook says of the {meant.name} call {call.id}, which has run: {heard.denial}"
             self._told.append(lambda: self._tell_model(text))
 
+    def keep_for_later(self) -> None:
+        """The calls are no part of a step: what the hooks did is told at the next boundary."""
+        self._live.task.told_later += self._told
+        self._told = []
+
     def flush(self) -> None:
         """All results are in the log: tell what the hooks did."""
         told, self._told = self._told, []

@@ -154,6 +154,8 @@ class TaskState(Struct, eq=False):
     last_error: str = ""
     jobs_until: float | None = None
     """Until when a run that ends by itself waits for its background jobs (the loop's time); `None`: it does not yet."""
+    told_later: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
+    """What hooks say of commands that ran for a prompt: told at the next boundary."""
     refused: int = 0
     """How many calls needed an approval that nobody could give, since the session was idle."""
     boundary: Boundary = field(default_factory=Boundary)
@@ -211,6 +213,8 @@ class SessionServices(Struct, frozen=True, eq=False, kw_only=True):
     limits: Limits = Limits()
     given: list[Rule] = field(default_factory=list[Rule])
     """The rules of the user's settings and of the command line; `/approvals` changes those of the settings."""
+    lent: list[Rule] = field(default_factory=list[Rule])
+    """Rules that a command file or a skill brought, for the present turn alone."""
     answer_note: str = ""
     """What the model is told of the form of its last answer."""
     parent: LiveSession | None = None
@@ -264,16 +268,20 @@ class SessionServices(Struct, frozen=True, eq=False, kw_only=True):
             return MODE_TEXTS[self.mode]
         return alone_text(self.mode, self.given, self.answer_note)
 
-    def rules(self) -> list[Rule]:
-        """Return every rule that holds: of the settings, the command line, the owner's session, and this directory."""
+    def rules(self, lent: Sequence[Rule] = ()) -> list[Rule]:
+        """Return every rule that holds: of the settings, the command line, the owner's session, and this directory.
+
+        `lent` are those that hold for one call only, beside what the turn has.
+        """
         owner, workspace = self.owner, self.tool_context.workspace
         saved = owner.saved_approvals.of(workspace)
         if owner.saved_approvals.problem:
             owner.notify_once("saved approvals", owner.saved_approvals.problem, "warning")
+        lends = () if self.mode == "plan" else (*owner.lent, *lent)
         answers = (*readable_skills(self.session.state.skills), *owner.session.state.approvals, *saved)
-        return standing_rules(owner.given, answers, workspace)
+        return standing_rules((*owner.given, *lends), answers, workspace)
 
-    def judge(self, subject: ApprovalSubject) -> Verdict:
+    def judge(self, subject: ApprovalSubject, lent: Sequence[Rule] = ()) -> Verdict:
         """Judge what a call would do, by mode and rules; without a sandbox `auto` judges as `edits`, and says so.
 
         A sub-agent's calls are judged by those of the session that it works for; one that only looks changes nothing.
@@ -282,9 +290,9 @@ class SessionServices(Struct, frozen=True, eq=False, kw_only=True):
             return refused
         sandbox, places = self.tool_context.sandbox, self.tool_context.places
         if self.mode != "auto" or sandbox is None or sandbox.replaces_asking:
-            return judge(self.mode, subject, self.rules(), places)
+            return judge(self.mode, subject, self.rules(lent), places)
         self.owner.notify_once("no sandbox", f"{NO_SANDBOX}: {sandbox.machine}", "warning")
-        return judge_unheld(subject, self.rules(), places)
+        return judge_unheld(subject, self.rules(lent), places)
 
     @property
     def where(self) -> Where:
@@ -330,6 +338,8 @@ class ModelState(Struct, eq=False):
     """The present model, and what is known of windows in this session."""
 
     facts: ModelFacts
+    own: ModelFacts | None = None
+    """The session's own model while another one answers for a turn."""
     cut_at: int = 0
     """Tokens at which a server cut off an answer by a limit of its own, because nobody knew the model's."""
     served: dict[str, int] = field(default_factory=dict[str, int])

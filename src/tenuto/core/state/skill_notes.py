@@ -16,6 +16,7 @@ from tenuto.text.estimate import estimate_text
 
 MAX_TOKENS = 25_000
 """What all loaded skills may have in the view together."""
+UNLOADED = "The user has unloaded the skill {name}: it holds no longer."
 _SHARE = 6
 """Of the window, at most this part is spent on them."""
 
@@ -51,17 +52,17 @@ class SkillNotes:
     """Compares what is loaded with what is sent; looks at the view only when either may have changed."""
 
     def __init__(self) -> None:
-        self._compared: tuple[tuple[SkillEntry, ...], CompactionEntry | None, int] | None = None
+        self._compared: tuple[tuple[SkillEntry, ...], CompactionEntry | None, int, tuple[SkillEntry, ...]] | None = None
 
     def due(self, session: Session, window: int) -> list[DeveloperMessage]:
         """Return what has to be told before the next request, to a model with that window."""
-        skills, compaction = session.state.skills, session.reading.compaction
+        skills, unloaded, compaction = session.state.skills, session.state.unloaded, session.reading.compaction
         known = self._compared
-        if known is not None and known[0] is skills and known[1] is compaction and known[2] == window:
+        if known is not None and known[0] is skills and known[1] is compaction and known[2:] == (window, unloaded):
             return []
-        self._compared = (skills, compaction, window)
+        self._compared = (skills, compaction, window, unloaded)
         fitting = fitting_skills(skills, window)
-        if not fitting:
+        if not fitting and not unloaded:
             return []
         view = session.get_llm_history()
         told = {message.kind for message in view if isinstance(message, DeveloperMessage)}
@@ -70,4 +71,11 @@ class SkillNotes:
             DeveloperMessage(text=entry.text, kind=f"{SKILL_KIND}{entry.seq}")
             for entry in fitting
             if f"{SKILL_KIND}{entry.seq}" not in told and not any(entry.text in text for text in frozen)
+        ] + [
+            DeveloperMessage(text=UNLOADED.format(name=entry.name), kind=f"{SKILL_KIND}{entry.seq}")
+            for entry in unloaded
+            if f"{SKILL_KIND}{entry.seq}" not in told
+            and (
+                f"{SKILL_KIND}{entry.unloads}" in told or any(f'<skill name="{entry.name}">' in text for text in frozen)
+            )
         ]

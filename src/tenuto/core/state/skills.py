@@ -10,6 +10,7 @@ from tenuto.config.skills import MAX_FILES, Skill, files_of
 from tenuto.core.errors import UsageError
 from tenuto.core.state.live import LiveSession, SessionServices
 from tenuto.core.state.skill_notes import fitting_skills, room_for_skills
+from tenuto.core.state.terms import lend, terms_of
 from tenuto.protocol.entry import SkillEntry
 from tenuto.text.estimate import estimate_text
 from tenuto.text.matching import did_you_mean
@@ -90,6 +91,36 @@ def load_skill(live: LiveSession, skill: Skill) -> None:
     entry = _entry_of(live, skill)
     if not _is_loaded(live, entry):
         live.session.append(entry)
+        _tell_budget(live)
+
+
+def unload_skill(live: LiveSession, name: str) -> bool:
+    """Let a loaded skill hold no longer, and the next compaction leave it out; `False` where none of it is loaded."""
+    loaded = next((entry for entry in live.session.state.skills if entry.name == name), None)
+    if loaded is None:
+        return False
+    live.session.append(SkillEntry(name=name, unloads=loaded.seq))
+    return True
+
+
+def describe_loaded(live: LiveSession) -> str:
+    """Return what loaded skills take of their room, and which have none; empty where none is loaded."""
+    loaded, window = live.session.state.skills, live.budget().window
+    if not loaded:
+        return ""
+    tokens = sum(estimate_text(entry.text) for entry in loaded)
+    fitting = fitting_skills(loaded, window)
+    left = [entry.name for entry in loaded if entry not in fitting]
+    said = f"loaded skills have about {tokens:,} of {room_for_skills(window):,} tokens"
+    return f"{said}; no room for {', '.join(left)}" if left else said
+
+
+def _tell_budget(live: LiveSession) -> None:
+    """Say it where a skill that was loaded leaves others without room."""
+    fitting = fitting_skills(live.session.state.skills, live.budget().window)
+    if len(fitting) < len(live.session.state.skills):
+        said = describe_loaded(live)
+        live.notify(f"{said[0].upper()}{said[1:]}: /skills unload NAME makes some", "warning", keep=True)
 
 
 def _entry_of(live: LiveSession, skill: Skill) -> SkillEntry:
@@ -124,11 +155,16 @@ def load_for_model(live: LiveSession, name: str) -> Loading:
     if _is_loaded(live, entry):
         return Loading(f"The skill {skill.name} is loaded already; its text stands above.", _nothing)
     text = f"Loaded the skill {skill.name} from {skill.folder}; its text follows in a note."
-    return Loading(text, partial(_append, live, entry))
+    return Loading(text, partial(_load_in_turn, live, skill, entry))
 
 
-def _append(live: LiveSession, entry: SkillEntry) -> None:
+def _load_in_turn(live: LiveSession, skill: Skill, entry: SkillEntry) -> None:
+    """The model loads a skill: what it allows holds for the rest of the turn. A sub-agent's turn is not the user's."""
     live.session.append(entry)
+    _tell_budget(live)
+    terms = terms_of(live, skill) if live.kind is None else None
+    if terms is not None:
+        lend(live, terms)
 
 
 def _nothing() -> None:

@@ -149,18 +149,19 @@ def find_git_settings(project: Project) -> Iterable[TrustItem]:
 
 
 def find_skill_programs(project: Project) -> Iterable[TrustItem]:
-    """Find skills with scripts, or with any executable file."""
+    """Find skills with scripts, or with any executable file, and those that ask for something."""
     found = find_skills(_where(project)).files
-    own = [(file.skill.name, Path(file.path)) for file in found if file.origin == "project" and file.skill is not None]
-    return [item for name, path in own if (item := skill_item(project, name, path)) is not None]
+    own = [(file.skill, Path(file.path)) for file in found if file.origin == "project" and file.skill is not None]
+    items = (skill_item(project, skill.name, path, skill.wishes) for skill, path in own)
+    return [item for item in items if item is not None]
 
 
 def find_command_programs(project: Project) -> Iterable[TrustItem]:
-    """Find command files with shell commands in them."""
+    """Find command files with shell commands in them, and those that ask for something."""
     return [
-        command_item(project, file.name, Path(file.path), file.shell)
+        command_item(project, file.name, Path(file.path), file.shell, file.wishes)
         for file in find_commands(_where(project)).files
-        if file.origin == "project" and file.shell
+        if file.origin == "project" and (file.shell or file.wishes)
     ]
 
 

@@ -203,16 +203,17 @@ def is_too_small(live: LiveSession, facts: ModelFacts) -> bool:
     )
 
 
-def change_model(live: LiveSession, change: ModelChange) -> None:
-    """Use another model from the next request on."""
+def change_model(live: LiveSession, change: ModelChange, *, for_turn: bool = False) -> None:
+    """Use another model from the next request on; `for_turn`: until the turn is over."""
     model, effort = change.facts.id, change.effort
+    live.model.own = (live.model.own or live.facts) if for_turn else None
     live.model.facts = change.facts
     live.model.cut_at = 0
     live.compaction.automatic.reset()
     live.compaction.items_refused = False
     state = live.session.state
-    if (state.model, state.effort) != (model, effort):
-        live.session.append(ModelEntry(model=model, effort=effort))
+    if (state.model, state.effort) != (model, effort) or (state.own_model is not None and not for_turn):
+        live.session.append(ModelEntry(model=model, effort=effort, for_turn=for_turn))
     follow_family(live)
     live.bus.publish(
         ModelChangedEvent(session_id=live.id, model=model, effort=live.effort, sees_images=live.facts.images)

@@ -67,12 +67,16 @@ class SessionState(msgspec.Struct, kw_only=True, omit_defaults=True):
     branch: str = ""
     model: str = ""
     effort: str = ""
+    own_model: tuple[str, str] | None = None
+    """Model and effort that answer again when the turn is over; `None`: the present ones do."""
     mode: Mode | None = None
     title: str = ""
     todo: tuple[TodoItem, ...] = ()
     plan: str = ""
     pins: tuple[PinEntry, ...] = ()
     skills: tuple[SkillEntry, ...] = ()
+    unloaded: tuple[SkillEntry, ...] = ()
+    """What unloaded skills that are not loaded again, the newest last."""
     queue: tuple[QueuedEntry, ...] = ()
     approvals: tuple[ApprovalEntry, ...] = ()
     directories: tuple[str, ...] = ()
@@ -109,13 +113,17 @@ def apply_path_entry(state: SessionState, entry: HistoryEvent) -> None:
     elif isinstance(entry, UnpinEntry):
         state.pins = tuple(pin for pin in state.pins if pin.seq != entry.target)
     elif isinstance(entry, SkillEntry):
-        state.skills = (*(skill for skill in state.skills if skill.name != entry.name), entry)
+        others = tuple(skill for skill in state.skills if skill.name != entry.name)
+        state.skills = others if entry.unloads else (*others, entry)
+        without = tuple(skill for skill in state.unloaded if skill.name != entry.name)
+        state.unloaded = (*without, entry) if entry.unloads else without
 
 
 def reset_path_state(state: SessionState, path: Sequence[HistoryEvent]) -> None:
     """Fold the path state again, after the leaf moved."""
     todo = next(newest_of_kind(path, TodoEntry), None)
-    state.todo, state.pins, state.skills = todo.items if todo is not None else (), (), ()
+    state.todo = todo.items if todo is not None else ()
+    state.pins, state.skills, state.unloaded = (), (), ()
     state.plan = _approved_plan(path)
     for entry in of_kind(path, PinEntry, UnpinEntry, SkillEntry):
         apply_path_entry(state, entry)
@@ -145,6 +153,10 @@ def _moved(state: SessionState, entry: MovedEntry) -> None:
 
 
 def _model(state: SessionState, entry: ModelEntry) -> None:
+    if not entry.for_turn:
+        state.own_model = None
+    elif state.own_model is None:
+        state.own_model = (state.model, state.effort)
     state.model, state.effort = entry.model, entry.effort
 
 
