@@ -388,16 +388,6 @@ async def test_a_hook_adds_a_focus_to_a_compaction_or_stops_it(tmp_path):
 # --- places ---
 
 
-async def test_hooks_of_a_project_do_not_run_and_are_named_once(tmp_path):
-    for name in (".tenuto/hooks.json", ".claude/settings.json", ".codex/hooks.json"):
-        write_hooks(tmp_path / "work" / name, PreToolUse=[group(notes(tmp_path))], SessionStart=[group("exit 2")])
-    async with agent(tmp_path, one_call_each(MAKE)) as running:
-        await running.ask("go")
-        assert not told(tmp_path) and made(tmp_path)
-        (notice,) = about_hooks(running)
-        assert "brings 6 hooks" in notice and "not run" in notice and ".claude/settings.json" in notice
-
-
 @pytest.mark.parametrize("name", [".claude/settings.json", ".codex/hooks.json"])
 @pytest.mark.parametrize("shared", [True, False])
 async def test_the_users_hooks_of_other_agents_run_unless_switched_off(tmp_path, name, shared):
@@ -488,7 +478,7 @@ async def test_the_command_names_source_and_last_outcome(tmp_path):
     write_hooks(tmp_path / "work" / ".codex" / "hooks.json", Stop=[group("true")])
     async with agent(tmp_path, one_call_each(MAKE)) as running:
         (before,) = await running.runtime.run_command("/hooks")
-        assert before.text.count("not asked yet") == 3 and "not run: it is the project's" in before.text
+        assert before.text.count("not asked yet") == 3 and "not run: not trusted yet" in before.text
         await running.ask("go")
         (after,) = await running.runtime.run_command("/hooks")
         assert str(path) in after.text

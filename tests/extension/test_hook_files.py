@@ -228,8 +228,8 @@ def test_the_command_lists_and_checks(tmp_path):
     project.parent.mkdir(parents=True)
     project.write_text(json.dumps({"hooks": {"Stop": [{"hooks": [{"command": "true"}]}]}}))
     listed = tenuto(tmp_path, "hooks", "list")
-    assert listed.returncode == 0 and len(listed.stdout.splitlines()) == 4
-    assert "UserPromptSubmit: x run" in listed.stdout and "not run: it is the project's" in listed.stdout
+    assert listed.returncode == 0 and len(listed.stdout.splitlines()) == 5
+    assert "UserPromptSubmit: x run" in listed.stdout and "not run: not trusted yet" in listed.stdout
     assert tenuto(tmp_path, "hooks", "check").returncode == 0
     project.write_text('{"hooks": {"Stopp": []}}')
     checked = tenuto(tmp_path, "hooks", "check")

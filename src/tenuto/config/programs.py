@@ -1,4 +1,4 @@
-"""What of a project's skills and command files can run something: that waits for the user's trust.
+"""What a project brings that can run something: that waits for the user's trust.
 
 A skill with a script or any executable file in its folder, and a command file with a shell command in it. Whatever is
 text alone counts like the project's `AGENTS.md`.
@@ -54,8 +54,8 @@ class ProjectTrust:
 def skill_item(project: Project, name: str, file: Path) -> TrustItem | None:
     """Return what the user is asked of the skill with this `SKILL.md`; `None` where nothing in its folder runs."""
     files = tuple(sorted(files_below(file.parent), key=str))
-    stamps = tuple(_stamp(one) for one in files)
-    if not any(_is_program(one, file.parent, stamp) for one, stamp in zip(files, stamps, strict=True)):
+    stamps = tuple(stamp_of(one) for one in files)
+    if not any(is_program(one, file.parent, stamp) for one, stamp in zip(files, stamps, strict=True)):
         return None
     return _skill_item(project, name, file, files, stamps)
 
@@ -65,7 +65,7 @@ def _skill_item(
     project: Project, name: str, file: Path, files: tuple[Path, ...], stamps: tuple[Stamp, ...]
 ) -> TrustItem:
     """`stamps` are others when a file has changed."""
-    programs = sum(_is_program(one, file.parent, stamp) for one, stamp in zip(files, stamps, strict=True))
+    programs = sum(is_program(one, file.parent, stamp) for one, stamp in zip(files, stamps, strict=True))
     digest, content, problem = read_bundle("skill", project, file.parent, files)
     does = f"has {plural(programs, 'file')} that can be run, as the skill tells the model"
     return TrustItem(
@@ -80,7 +80,7 @@ def _skill_item(
 
 def command_item(project: Project, name: str, file: Path, commands: Sequence[str]) -> TrustItem:
     """Return what the user is asked of a command file that runs these shell commands."""
-    digest, content, problem = _read_command(project, file, _stamp(file))
+    digest, content, problem = _read_command(project, file, stamp_of(file))
     named = shorten("; ".join(commands), SHORT_CHARS)
     return TrustItem(
         kind="command",
@@ -129,7 +129,8 @@ def read_bundle(kind: Kind, project: Project, folder: Path, files: Sequence[Path
     return digest_of(*parts), "\n".join(shown), ""
 
 
-def _is_program(file: Path, folder: Path, stamp: Stamp) -> bool:
+def is_program(file: Path, folder: Path, stamp: Stamp) -> bool:
+    """Say whether a file in a folder can be run: by its mode, its ending, its first line, or where it lies."""
     mode = stamp[0]
     if not stat.S_ISREG(mode) or mode & 0o111 or file.suffix.lower() in SCRIPTS:
         return True
@@ -152,7 +153,7 @@ def _begins_as_script(file: Path, stamp: Stamp) -> bool:
         return True
 
 
-def _stamp(file: Path) -> Stamp:
+def stamp_of(file: Path) -> Stamp:
     """Return mode, times, size and identity of what a path leads to: others when it has changed; 0 where it is lost."""
     try:
         facts = file.stat()
