@@ -6,8 +6,7 @@ import argparse
 from collections.abc import Mapping
 from pathlib import Path
 
-from tenuto.cli.arguments import working_directory
-from tenuto.cli.parsing import Parser, complain, parse, say, say_json
+from tenuto.cli.parsing import Parser, complain, parse_here, say, say_json
 from tenuto.config.consent import Verdict
 from tenuto.config.project import find_hook_files
 from tenuto.config.settings import load_settings
@@ -34,12 +33,10 @@ def build_parser() -> argparse.ArgumentParser:
 
 def run_hooks(arguments: tuple[str, ...], home: Path, environ: Mapping[str, str]) -> int:
     """Run `tenuto hooks …`; returns the exit code: 0 done, 1 `check` found something, 2 bad usage."""
-    parsed = parse(build_parser(), arguments)
-    if isinstance(parsed, int):
-        return parsed
-    cwd = working_directory(parsed.cwd)
-    if isinstance(cwd, str):
-        return complain(cwd)
+    asked = parse_here(build_parser(), arguments)
+    if isinstance(asked, int):
+        return asked
+    parsed, cwd = asked
     settings, problems = load_settings(home, cwd, environ)
     for problem in problems:
         complain(problem)
