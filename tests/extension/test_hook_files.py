@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tenuto.config.project import HookFile, find_hook_files
 from tenuto.extension.hooks.answers import Finished, HookFault, read_answer
 from tenuto.extension.hooks.files import EVENTS, read_hook_file
-from tenuto.extension.hooks.matching import holds, matches, names_of, our_input, their_input
+from tenuto.extension.hooks.matching import holds, matches, names_of, our_input, their_input, their_name
 from tests.extension.test_start import modules_after_a_prompt
 
 BY_SHAPE = {
@@ -169,6 +169,13 @@ def test_what_a_hook_hands_back_unchanged_is_unchanged(path, tool):
     told = their_input(tool, values, Path("/place"))
     assert our_input(tool, told, told) == values
     assert our_input(tool, told, {**told, "file_path": "/else"})["path"] == "/else"
+
+
+def test_a_patch_has_the_name_and_the_argument_that_codex_has():
+    told = their_input("apply_patch", {"input": "*** Begin Patch"}, Path("/place"))
+    assert told["command"] == "*** Begin Patch" and their_name("apply_patch") == "apply_patch"
+    assert our_input("apply_patch", told, told) == {"input": "*** Begin Patch"}
+    assert our_input("apply_patch", told, {**told, "command": "other"}) == {"input": "other"}
 
 
 def test_the_users_own_file_in_their_home_is_not_the_projects(tmp_path):

@@ -39,6 +39,8 @@ StartSource = Literal["startup", "resume", "clear", "compact"]
 EndReason = Literal["clear", "resume", "other"]
 END_SECONDS = 5.0
 """Seconds that hooks have at most at the end of a session."""
+PLUGIN_ROOTS = ("TENUTO_PLUGIN_ROOT", "CLAUDE_PLUGIN_ROOT", "PLUGIN_ROOT")
+"""What the folder of a hook's plugin is called: here, in Claude Code, and in Goose."""
 IDLE_SECONDS = 60.0
 """So long nothing happens after a turn before hooks are told that the user is waited for, as in Claude Code."""
 MOMENT = 1.0
@@ -54,7 +56,7 @@ def make_hooks(files: Sequence[HookFile], session: Session, start: Start) -> Hoo
         project = str(project_root(session.cwd))
         environ = {**start.environ, "CLAUDE_PROJECT_DIR": project, "TENUTO_PROJECT_DIR": project}
         if command.file.plugin is not None:
-            environ |= {name: str(command.file.plugin) for name in ("CLAUDE_PLUGIN_ROOT", "TENUTO_PLUGIN_ROOT")}
+            environ |= dict.fromkeys(PLUGIN_ROOTS, str(command.file.plugin))
         if command.file.root is not None:
             environ["PYTHONPYCACHEPREFIX"] = (
                 os.devnull

@@ -209,7 +209,7 @@ def _describe(answer: HookAnswer) -> str:
     words = {"": "", "allow": "allowed", "ask": "asked for approval", "deny": "blocked"}[answer.verdict]
     parts = [
         words,
-        "changed the input" if answer.changed is not None else "",
+        "changed the input" if answer.changed is not None or answer.laid_over is not None else "",
         "added context" if answer.context else "",
         "asked for a compaction" if answer.focus is not None else "",
         "ended the turn" if answer.ends else "",

@@ -51,6 +51,11 @@ FOREIGN_EVENTS = frozenset(
         "Interrupt",
         "TurnStart",
         "TurnEnd",
+        "PreToolUseResult",
+        "BeforeReadFile",
+        "AfterFileEdit",
+        "BeforeShellExecution",
+        "AfterShellExecution",
     }
 )
 """Events of other agents that do not happen here."""
@@ -210,7 +215,7 @@ def _read_hook(file: HookFile, event: EventName, matcher: str, hook: object, pro
         condition=condition,
         timeout=min(float(timeout or DEFAULT_TIMEOUT), LONGEST),
         waits=values.get("async") is not True,
-        blocks_on_failure=values.get("onFailure") == "block",
+        blocks_on_failure="block" in (values.get("onFailure"), values.get("on_failure")),
     )
 
 
