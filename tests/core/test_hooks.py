@@ -10,6 +10,7 @@ import pytest
 from tenuto.protocol.event import (
     AnyEvent,
     ApprovalRequestedEvent,
+    HooksRunningEvent,
     NoticeEvent,
     PromptReturnedEvent,
     ToolResultEvent,
@@ -38,6 +39,7 @@ from tests.core.hooking import (
 )
 from tests.core.test_approvals import answer
 from tests.core.test_asked_compaction import WINDOW, talk_a_while, works
+from tests.core.test_plans import HAND_OVER
 from tests.extension.extending import extend
 from tests.server import Call, Reply, ScriptedServer
 
@@ -531,3 +533,72 @@ async def test_an_extension_asks_for_a_compaction(tmp_path):
             await running.ask("work now")
             assert [entry.focus for entry in compactions(running)] == ["the colour of the door"]
             assert any("The extension mine asked for a compaction" in text for text in notices(running))
+
+
+# --- what waits ---
+
+
+async def test_a_stop_hook_hears_of_a_plan_that_nobody_can_be_asked_about(tmp_path):
+    own(
+        tmp_path,
+        Stop=[group(f"{notes(tmp_path)}; test -e again || {{ touch again; echo shorter, please >&2; exit 2; }}")],
+    )
+    replies = [HAND_OVER, HAND_OVER]
+    options = {"mode": "plan", "interactive": False}
+    async with agent(tmp_path, lambda _request: replies.pop(0), **options) as running:
+        assert (await running.ask("plan it")).outcome == "completed"
+        assert not replies and events_told(tmp_path) == ["Stop", "Stop"]
+        assert any("shorter, please" in item.text for item in running.server.requests[1].items)
+        assert "<proposed_plan>" in told(tmp_path)[0]["last_assistant_message"]
+
+
+@pytest.mark.parametrize("interactive", [True, False])
+async def test_a_hook_hears_that_the_user_is_waited_for(tmp_path, monkeypatch, interactive):
+    monkeypatch.setattr("tenuto.core.hooks.life.IDLE_SECONDS", 0.05)
+    own(tmp_path, Notification=[group(notes(tmp_path), matcher="idle_prompt")], Stop=[group("sleep 0.3")])
+    async with agent(tmp_path, one_call_each(), interactive=interactive) as running:
+        await running.ask("go")
+        assert not told(tmp_path)  # a turn that still ends is no waiting
+        for _ in range(300 if interactive else 40):
+            if told(tmp_path):
+                break
+            await asyncio.sleep(0.01)
+    notified = [(one["notification_type"], one["message"]) for one in told(tmp_path)]
+    assert notified == ([("idle_prompt", "Tenuto is waiting for your input")] if interactive else [])
+
+
+async def test_a_hook_that_takes_long_is_named_while_it_runs(tmp_path, monkeypatch):
+    monkeypatch.setattr("tenuto.core.hooks.life.MOMENT", 0.05)
+    own(
+        tmp_path,
+        PreToolUse=[group("true", "sleep 0.5", "sleep 0.4; exit 1")],
+        Notification=[group("sleep 0.5")],
+        Stop=[group("true")],
+    )
+    async with agent(tmp_path, one_call_each(MAKE)) as running:
+        await running.ask("go")
+        shown = [event.names for event in running.of(HooksRunningEvent)]
+        assert max(map(len, shown)) == 2 and shown[-1] == ()
+        assert {name for names in shown for name in names} == {
+            "PreToolUse hook “sleep 0.5”",
+            "PreToolUse hook “sleep 0.4; exit 1”",
+        }
+
+
+# --- words of other agents ---
+
+
+async def test_crushs_words_are_understood(tmp_path):
+    answer = {"version": 1, "context": ["one", "two"], "updated_input": {"command": "echo three >> made.txt"}}
+    own(tmp_path, PreToolUse=[group(says(tmp_path, answer))])
+    async with agent(tmp_path, one_call_each(Call("bash", {"command": "false", "timeout": 9}))) as running:
+        await running.ask("go")
+        assert made(tmp_path) == "three\n" and "one\ntwo" in to_model(running)[0]
+
+
+@pytest.mark.parametrize("way", ["echo enough >&2; exit 49", """echo '{"halt": true, "reason": "enough"}'"""])
+async def test_crushs_halt_ends_the_turn(tmp_path, way):
+    own(tmp_path, PreToolUse=[group(way)])
+    async with agent(tmp_path, one_call_each(MAKE, MAKE)) as running:
+        assert (await running.ask("go")).outcome == "declined"
+        assert not made(tmp_path) and any("ended the turn: enough" in text for text in notices(running))

@@ -213,10 +213,14 @@ def test_a_run_without_a_screen_has_hooks_too(tmp_path):
 
 
 def tenuto(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return run_program(tmp_path, sys.executable, "-m", "tenuto", *words)
+
+
+def run_program(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
     environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "TENUTO_HOME": str(tmp_path / "home")}
     (tmp_path / "work").mkdir(exist_ok=True)
     return subprocess.run(
-        [sys.executable, "-m", "tenuto", *words],
+        words,
         capture_output=True,
         text=True,
         env=environ,
