@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,14 +23,19 @@ FAULTS = {
 }
 
 
-def commits(request: Request) -> Reply:
+def commits() -> Callable[[Request], Reply]:
     """Commit when the user asks for it, then say what became of that."""
-    last = request.items[-1].text
-    if "blocked this bash call" in last:
-        return Reply("The hook is against it.")
-    if said(request) == "commit" and "hook" not in last:
-        return Reply(tool_calls=[Call("bash", {"command": "git commit -m x"})])
-    return Reply(f"You said {said(request)}.")
+    has_called = False
+
+    def answer(request: Request) -> Reply:
+        nonlocal has_called
+        has_called = said(request) == "commit" and not has_called
+        if has_called:
+            return Reply(tool_calls=[Call("bash", {"command": "git commit -m x"})])
+        blocked = "A hook blocked this bash call" in request.items[-1].text
+        return Reply("The hook is against it." if blocked else f"You said {said(request)}.")
+
+    return answer
 
 
 def bring(place: Workplace, word: str) -> Path:
@@ -51,8 +57,8 @@ def bring(place: Workplace, word: str) -> Path:
 def test_r085_a_projects_hook_is_trusted_runs_and_is_asked_about_again(
     place: Workplace, options: tuple[str, ...]
 ) -> None:
-    bring(place, "not on a Friday")
-    place.serve(commits)
+    bring(place, "Friday")
+    place.serve(commits())
     terminal = start(place, *options, "--mode", "auto")
     try:
         terminal.wait_for("This project brings 1 thing")
@@ -65,11 +71,11 @@ def test_r085_a_projects_hook_is_trusted_runs_and_is_asked_about_again(
         terminal.wait_until_gone("This project brings")
         terminal.write(b"commit\r")
         terminal.wait_for("The hook is against it.")
-        assert "not on a Friday" in terminal.text()
-        bring(place, "not on a Monday")
+        assert "Friday" in terminal.text()
+        bring(place, "Monday")
         terminal.write(b"commit\r")
         terminal.wait_for("has changed since you trusted it")
-        assert "not on a Monday" not in terminal.text()
+        assert "Monday" not in terminal.text()
     finally:
         terminal.close()
     again = start(place, *options)
@@ -85,7 +91,7 @@ def test_a_slow_hook_is_named_on_the_status_line(place: Workplace, options: tupl
     write_hooks(
         place.home / "hooks.json", UserPromptSubmit=[group(f"while ! test -e {go}; do sleep 0.1; done; echo checked")]
     )
-    place.serve(commits)
+    place.serve(commits())
     terminal = start(place, *options)
     try:
         terminal.write(b"hello\r")
@@ -101,7 +107,7 @@ def test_a_slow_hook_is_named_on_the_status_line(place: Workplace, options: tupl
 def test_broken_hooks_lose_no_turn_and_each_is_one_line(place: Workplace, options: tuple[str, ...]) -> None:
     hooks = [group(command) for command, _ in FAULTS.values()]
     write_hooks(place.home / "hooks.json", UserPromptSubmit=hooks)
-    place.serve(commits)
+    place.serve(commits())
     terminal: PseudoTerminal = start(place, *options)
     try:
         terminal.write(b"hello\r")
