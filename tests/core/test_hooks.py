@@ -347,15 +347,16 @@ async def test_the_agent_goes_on_until_the_hook_is_content(tmp_path):
 # --- compaction ---
 
 
+@pytest.mark.parametrize("interactive", [True, False])
 @pytest.mark.parametrize("event", ["PostToolUse", "Stop", "UserPromptSubmit"])
-async def test_a_hook_asks_for_a_compaction_with_a_focus(tmp_path, event):
+async def test_a_hook_asks_for_a_compaction_with_a_focus(tmp_path, event, interactive):
     wish = says(tmp_path, {"compact": {"focus": "the colour of the door"}})
     wants = f"if grep -q 'work now' || test {event} != UserPromptSubmit; then {wish}; fi"
     async with ScriptedServer(works([MAKE]), window=WINDOW) as server:
         async with reopened(tmp_path, server) as running:
             await talk_a_while(running)
         own(tmp_path, **{event: [group(wants)]})
-        async with reopened(tmp_path, server, resume_latest=True) as running:
+        async with reopened(tmp_path, server, resume_latest=True, interactive=interactive) as running:
             assert (await running.ask("work now")).outcome == "completed"
             (entry,) = compactions(running)
             assert (entry.reason, entry.focus) == ("agent", "the colour of the door")

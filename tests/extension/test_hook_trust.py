@@ -230,6 +230,26 @@ async def test_r085_a_script_that_the_model_changes_in_the_session_does_not_run(
         assert "has changed since you trusted it and is not run; /trust" in line
 
 
+async def test_a_guard_that_must_not_fail_blocks_when_its_script_is_changed(tmp_path):
+    path = script(tmp_path, ".claude/hooks/a.sh", "exit 0")
+    guard = hook(".claude/hooks/a.sh", onFailure="block")
+    write_hooks(tmp_path / "work" / ".claude/settings.json", PreToolUse=[group(guard)])
+    replies = [Reply(tool_calls=[MAKE]), Reply("done")] * 2
+    async with agent(tmp_path, lambda _request: replies.pop(0)) as running:
+        await running.ask("go")  # not trusted yet: it is no guard
+        assert made(tmp_path) == "one\n"
+    trust_all(tmp_path)
+    replies = [Reply(tool_calls=[MAKE]), Reply("done")] * 2
+    async with agent(tmp_path, lambda _request: replies.pop(0)) as running:
+        (tmp_path / "work" / "made.txt").unlink()
+        await running.ask("go")
+        assert made(tmp_path) == "one\n"
+        (tmp_path / "work" / "made.txt").unlink()
+        path.write_text("#!/bin/sh\nexit 0 # other\n")
+        await running.ask("go")
+        assert not made(tmp_path) and any("has changed since you trusted it" in text for text in kept(running))
+
+
 # --- without a screen, and the command line ---
 
 

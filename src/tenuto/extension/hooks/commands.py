@@ -28,6 +28,7 @@ Judge = Callable[[Sequence[HookCommand]], Mapping[HookCommand, Verdict]]
 """Says what the user decided about commands as they are now: only those that are `trusted` run. For any thread."""
 Watch = Callable[[HookCommand], AbstractContextManager[None]]
 """Tells the user that a command runs, as long as that takes."""
+CHANGED = "has changed since you trusted it"
 CLOSE_PATIENCE = 2.0
 """Seconds that the session's end waits for hooks whose answers nobody waits for."""
 
@@ -58,6 +59,7 @@ class HookCommands:
         self.read = ReadHooks()
         self.commands: list[HookCommand] = []
         self.verdicts: Mapping[HookCommand, Verdict] = {}
+        self._lapsed: set[HookCommand] = set()
         self.outcomes: dict[HookCommand, Outcome] = {}
         self._reading = asyncio.create_task(self._read(), name="hook files")
 
@@ -87,9 +89,11 @@ class HookCommands:
         before = set(self.commands)
         self.verdicts = await asyncio.to_thread(self._judge, self.read.commands)
         self.commands = [command for command in self.read.commands if self.verdicts[command] == "trusted"]
-        for command in self.read.commands:
-            if command in before and self.verdicts[command] == "changed":
-                self.report(f"The {command.name} has changed since you trusted it and is not run; /trust shows it")
+        known = before | self._lapsed
+        self._lapsed = {one for one in self.read.commands if one in known and self.verdicts[one] == "changed"}
+        for command in self._lapsed:
+            if not command.blocks_on_failure:
+                self.report(f"The {command.name} {CHANGED} and is not run; /trust shows it")
         return [command for command in self.commands if command not in before]
 
     async def ask(
@@ -109,16 +113,17 @@ class HookCommands:
         found = [command for command in self.read.commands if self._fits(command, event, details, names)]
         if any(command.file.root is not None for command in found):
             await self.judge()
+        guards = [command for command in found if command in self._lapsed and command.blocks_on_failure]
+        failed = [(guard, answer) for guard in guards if (answer := self._note_fault(guard, f"it {CHANGED}; /trust"))]
         found = [command for command in found if command in self.commands and (among is None or command in among)]
-        if not found:
-            return Heard()
         given = to_json(details)
         for command in found:
             if not command.waits:
                 self.beside(self._ask(command, given, longest))
         waited = [command for command in found if command.waits]
         answers = await asyncio.gather(*(self._ask(command, given, longest) for command in waited))
-        return Heard(tuple((one, answer) for one, answer in zip(waited, answers, strict=True) if answer is not None))
+        heard = [(one, answer) for one, answer in zip(waited, answers, strict=True) if answer is not None]
+        return Heard((*failed, *heard))
 
     def listens(self, event: EventName) -> bool:
         """Say whether anybody may have to be asked: also while the files are not read yet."""
