@@ -58,10 +58,17 @@ def extensions(place: Path, canary: Canary) -> None:
 
 def hooks(place: Path, canary: Canary) -> None:
     events = ("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop", "SessionEnd")
-    for name, file in (("hooks", ".tenuto/hooks.json"), ("claude_hooks", ".claude/settings.json")):
+    for name, file in (
+        ("hooks", ".tenuto/hooks.json"),
+        ("claude_hooks", ".claude/settings.json"),
+        ("claude_local_hooks", ".claude/settings.local.json"),
+        ("codex_hooks", ".codex/hooks.json"),
+    ):
         command = {"type": "command", "command": canary(name)}
         write(place / file, json.dumps({"hooks": {event: [{"matcher": "*", "hooks": [command]}] for event in events}}))
-    write(place / ".codex" / "config.toml", f'notify = ["sh", "-c", {json.dumps(canary("codex_notify"))}]\n')
+    inline = f"[[hooks.SessionStart]]\n[[hooks.SessionStart.hooks]]\ncommand = {json.dumps(canary('codex_inline'))}\n"
+    notify = f'notify = ["sh", "-c", {json.dumps(canary("codex_notify"))}]\n'
+    write(place / ".codex" / "config.toml", notify + inline)
 
 
 def servers(place: Path, canary: Canary) -> None:

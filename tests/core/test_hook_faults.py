@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import sys
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -14,6 +15,7 @@ from tests.core.harness import agent, one_call_each
 from tests.core.hooking import about_hooks, group, hook, is_dead, kept, own, says
 from tests.core.test_hooks import MAKE, made
 from tests.examples import few_examples
+from tests.extension.test_hook_files import run_program, tenuto
 from tests.server import Reply
 
 FAULTS = {
@@ -23,9 +25,15 @@ FAULTS = {
     "flooding": (hook("head -c 100000000 /dev/zero"), "wrote more than 400 KB"),
     "flooding errors": (hook("yes >&2"), "wrote more than 400 KB"),
     "crashing": (hook("kill -SEGV $$"), "exit code 139"),
+    "killed": (hook("kill -KILL $$"), "exit code 137"),
     "failing": (hook("echo Traceback >&2; echo ValueError: no >&2; exit 1"), "exit code 1: ValueError: no"),
     "failing otherwise each time": (hook("date +%N >&2; exit 1"), "exit code 1: "),
     "lying": (hook("echo '{\"decision\": 5}'"), "$.decision"),
+    "lying with a decision that is none": (hook('echo \'{"decision": "perhaps"}\''), "perhaps"),
+    "lying with a permission that is none": (
+        hook('echo \'{"hookSpecificOutput": {"permissionDecision": "maybe"}}\''),
+        "maybe",
+    ),
     "lying in its tongue": (hook("echo '{broken'"), "its answer cannot be read"),
     "lying with a list": (hook("echo '{\"hookSpecificOutput\": []}'"), "its answer cannot be read"),
     "lying with bytes": (hook(r"printf '{\"reason\": \"\377\"}'"), "its answer cannot be read"),
@@ -131,3 +139,35 @@ async def test_whatever_hooks_say_no_turn_is_lost_and_what_was_sent_stays(tmp_pa
         assert not any(request.refused for request in requests) and not running.server.faults
         for before, after in itertools.pairwise(requests):
             assert after.prefix_items[: len(before.prefix_items)] == before.prefix_items
+
+
+HEADLESS = ("dead", "hanging", "flooding", "crashing", "lying", "lying with a decision that is none")
+
+
+@pytest.mark.parametrize("fault", HEADLESS)
+def test_a_run_without_a_screen_answers_and_says_why_in_one_line(tmp_path, fault):
+    command, words = FAULTS[fault]
+    own(tmp_path, UserPromptSubmit=[group(command)], SessionStart=[group(command)], Stop=[group(command)])
+    done = tenuto(tmp_path, "-p", "list", "--model", "offline/tenuto")
+    assert done.returncode == 0 and done.stdout.strip()
+    lines = [line for line in done.stderr.splitlines() if "hook" in line]
+    assert len(lines) == 3 and all(words in line for line in lines), done.stderr
+    assert {event for event in ("UserPromptSubmit", "SessionStart", "Stop") for line in lines if event in line} == {
+        "UserPromptSubmit",
+        "SessionStart",
+        "Stop",
+    }
+
+
+def test_a_flood_takes_no_memory(tmp_path):
+    def most(command: str) -> int:
+        """KiB that a run needs at most."""
+        own(tmp_path, UserPromptSubmit=[group(command)])
+        code = (
+            "import resource, subprocess, sys; subprocess.run(sys.argv[1:], capture_output=True, check=True); "
+            "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+        )
+        words = (sys.executable, "-m", "tenuto", "-p", "list", "--model", "offline/tenuto")
+        return int(run_program(tmp_path, sys.executable, "-c", code, *words).stdout)
+
+    assert most("head -c 100000000 /dev/zero") < most("true") + 40_000

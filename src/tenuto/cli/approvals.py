@@ -9,8 +9,8 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tenuto.cli.arguments import MODES, working_directory
-from tenuto.cli.parsing import Parser, complain, parse, say, say_json
+from tenuto.cli.arguments import MODES
+from tenuto.cli.parsing import Parser, complain, parse_here, say, say_json
 from tenuto.command.approval_commands import Row, rule_rows
 from tenuto.config.saved_approvals import FILE, SavedApprovals, SavedApprovalsError, saved_in
 from tenuto.config.settings import Settings
@@ -57,12 +57,10 @@ def build_parser() -> argparse.ArgumentParser:
 
 def run_approvals(arguments: tuple[str, ...], home: Path, environ: Mapping[str, str]) -> int:
     """Run `tenuto approvals …`; returns the exit code."""
-    parsed = parse(build_parser(), arguments)
-    if isinstance(parsed, int):
-        return parsed
-    cwd = working_directory(parsed.cwd)
-    if isinstance(cwd, str):
-        return complain(cwd)
+    asked = parse_here(build_parser(), arguments)
+    if isinstance(asked, int):
+        return asked
+    parsed, cwd = asked
     settings, problems = load_settings(home, cwd, environ)
     for problem in problems:
         complain(problem)

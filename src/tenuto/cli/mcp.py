@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tenuto.cli.arguments import working_directory
-from tenuto.cli.parsing import Parser, complain, parse, say, say_json
+from tenuto.cli.parsing import Parser, complain, parse_here, say, say_json
 from tenuto.config.mcp.files import (
     Configured,
     McpFileError,
@@ -95,12 +94,10 @@ def _act(acts: Any, name: str, help_text: str) -> argparse.ArgumentParser:
 
 def run_mcp(arguments: tuple[str, ...], home: Path, environ: Mapping[str, str]) -> int:
     """Run `tenuto mcp ACT …`; returns the exit code: 0 done, 1 it failed, 2 bad usage."""
-    parsed = parse(build_parser(), arguments or ("list",))
-    if isinstance(parsed, int):
-        return parsed
-    cwd = working_directory(parsed.cwd)
-    if isinstance(cwd, str):
-        return complain(cwd)
+    asked = parse_here(build_parser(), arguments or ("list",))
+    if isinstance(asked, int):
+        return asked
+    parsed, cwd = asked
     try:
         return ACTS[parsed.act](parsed, cwd, Machine(home, environ))
     except McpFileError as error:

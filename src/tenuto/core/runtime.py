@@ -110,6 +110,10 @@ class Runtime:
                 await self.submit(ChangeModeOperation(session_id=live.id, mode=now.mode))
             live.publish_usage()
         await live.mcp.follow_trust()
+        if live.hooks is not None:
+            from tenuto.core.hooks.life import follow_trust
+
+            await follow_trust(live)
         names = await live.extensions.follow_trust()
         if names is not None:
             live.notify(f"Extensions: {', '.join(names) or 'none'}")

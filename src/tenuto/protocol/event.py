@@ -332,6 +332,12 @@ class RetryEvent(Event, frozen=True, kw_only=True, tag="retry"):
     reason: str
 
 
+class HooksRunningEvent(Event, frozen=True, kw_only=True, tag="hooks_running"):
+    """The hook commands that the work has waited for longer than a moment, by name; empty: it waits for none."""
+
+    names: tuple[str, ...] = ()
+
+
 class QueueItem(msgspec.Struct, frozen=True, kw_only=True):
     """One queued prompt."""
 
@@ -474,6 +480,7 @@ AnyEvent = (
     | ChildProgressEvent
     | ChildEndedEvent
     | RetryEvent
+    | HooksRunningEvent
     | QueueChangedEvent
     | PromptReturnedEvent
     | NoticeEvent

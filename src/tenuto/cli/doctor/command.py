@@ -13,10 +13,9 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
-from tenuto.cli.arguments import working_directory
 from tenuto.cli.doctor import brought, files, guards, models, programs, screen, servers
 from tenuto.cli.doctor.rows import Row, State, Streams, Surroundings, count_states, print_rows
-from tenuto.cli.parsing import Parser, complain, parse, say_json
+from tenuto.cli.parsing import Parser, parse_here, say_json
 from tenuto.config.sources import read_sources, settings_of
 from tenuto.exit_codes import FAILED, OK
 from tenuto.guard.terminal import write_text
@@ -82,12 +81,10 @@ def build_parser() -> argparse.ArgumentParser:
 
 def run_doctor(arguments: tuple[str, ...], home: Path, environ: Mapping[str, str]) -> int:
     """Run `tenuto doctor`; returns the exit code."""
-    parsed = parse(build_parser(), arguments)
-    if isinstance(parsed, int):
-        return parsed
-    cwd = working_directory(parsed.cwd)
-    if isinstance(cwd, str):
-        return complain(cwd)
+    asked = parse_here(build_parser(), arguments)
+    if isinstance(asked, int):
+        return asked
+    parsed, cwd = asked
     streams = find_streams()
     rows = asyncio.run(examine(home, cwd, environ, streams, online=parsed.online))
     if parsed.json:

@@ -15,10 +15,11 @@ from tenuto.cli.doctor.rows import Row, Surroundings
 from tenuto.cli.parsing import shown_value
 from tenuto.config.fitting import name_key
 from tenuto.config.instructions import read_instructions
-from tenuto.config.project import HOOKS_FILE, find_hook_files
+from tenuto.config.project import find_hook_files
 from tenuto.config.settings import UiSettings
 from tenuto.config.sources import ENVIRONMENT, Source, made_settings
-from tenuto.extension.hooks.files import may_run, read_hook_files
+from tenuto.extension.hooks.files import read_hook_files
+from tenuto.extension.hooks.trusting import HookTrust
 from tenuto.private_files import write_new
 from tenuto.session.library.catalog import BIN, list_bin, session_directories
 from tenuto.session.paths import SESSIONS
@@ -99,11 +100,11 @@ async def check_hooks(place: Surroundings) -> list[Row]:
     files = find_hook_files(place.home, place.cwd, place.environ, shared=settings.shared)
     read = read_hook_files(files)
     rows = [Row("hooks", place.short(problem), "note", "change it, or leave it out") for problem in read.problems]
-    running = [command for command in read.commands if may_run(command)]
+    verdicts = HookTrust(place.cwd, place.home).verdicts(read.commands)
+    running = [command for command in read.commands if verdicts[command] == "trusted"]
     left = len(read.commands) - len(running)
     if left:
-        do = f"read them; copy to {place.short(place.home / HOOKS_FILE)} what is to run"
-        rows.append(Row("hooks", f"{plural(left, 'hook')} of this project not run", "note", do))
+        rows.append(Row("hooks", f"{plural(left, 'hook')} of this project not run", "note", "tenuto trust decides"))
     details = tuple(f"{place.short(command.file.path)}: {command.name}" for command in running[:MAX_DETAILS])
     return [*rows, Row("hooks", plural(len(running), "hook") if running else "none", details=details)]
 

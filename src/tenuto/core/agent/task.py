@@ -75,14 +75,20 @@ class AgentTask:
                     return
             elif proposed_plan(message):
                 self._unfinished.note_calls(())
-                if not await hand_over(self._live, message, self._submission_id):
+                if not await hand_over(self._live, message, self._submission_id) and await self._may_end(message):
                     return
-            elif not self._goes_on(message) and not await self._hooks.holds(message):
-                await self._compact_as_asked()
+            elif not self._goes_on(message) and await self._may_end(message):
                 return
             await self._live.task.boundary.cross()
             await self._send_steering()
             await self._compact_between_steps()
+
+    async def _may_end(self, message: AssistantMessage) -> bool:
+        """Say whether the turn ends with an answer, and compact then when that was asked for."""
+        if await self._hooks.holds(message):
+            return False
+        await self._compact_as_asked()
+        return True
 
     async def _run_calls(self, calls: list[ToolCallPart]) -> bool:
         """Run an answer's calls; whether the work ends with them."""

@@ -17,6 +17,7 @@ from tenuto.protocol.event import (
     CallRefusedEvent,
     ChildEndedEvent,
     ChildProgressEvent,
+    HooksRunningEvent,
     RetryEvent,
     ShellFinishedEvent,
     ShellOutputEvent,
@@ -160,6 +161,13 @@ def show_retry(change: Change, event: RetryEvent) -> None:
     """Count down to the next attempt."""
     change.state.retry = Retry(event.attempt, event.attempts, change.now + event.wait, event.reason)
     set_label(change, "agent", "Waiting to try again")
+
+
+@on(HooksRunningEvent)
+def show_hooks(change: Change, event: HooksRunningEvent) -> None:
+    """Say which hook commands the work waits for."""
+    change.state.hooks = event.names
+    change.status()
 
 
 # --- the stream ---

@@ -477,6 +477,8 @@ class UiState(msgspec.Struct):
     status: StatusLine = msgspec.field(default_factory=StatusLine)
     spinner: Spinner = msgspec.field(default_factory=Spinner)
     retry: Retry | None = None
+    hooks: tuple[str, ...] = ()
+    """The hook commands that the work waits for."""
     hint: Hint | None = None
     stoppable: str = ""
     """The slash command at work that Esc ends."""
