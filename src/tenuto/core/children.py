@@ -20,6 +20,7 @@ from tenuto.core.bus import EventBus
 from tenuto.core.closing import close_session
 from tenuto.core.errors import EXPECTED_FAILURES, UsageError, describe_failure
 from tenuto.core.executor import Executor
+from tenuto.core.hooks.asking import HOOK_KIND
 from tenuto.core.session_tools import connect_tools
 from tenuto.core.start import Limits
 from tenuto.core.state.approvals import OpenApprovals
@@ -332,10 +333,17 @@ class Child:
                 self._context.emit(f"trying again in {event.wait:.0f} s: {event.reason}\n")
             case CompactionEndEvent() if event.entry is not None:
                 self._context.emit("compacted its context\n")
-            case NoticeEvent(level="error"):
-                parent.notify(f"Sub-agent {self.label}: {event.text}", "error")
+            case NoticeEvent():
+                self._pass_on(event)
             case _:
                 pass
+
+    def _pass_on(self, notice: NoticeEvent) -> None:
+        """Tell the user of a fault, and in the block of the call what a hook did."""
+        if notice.level == "error":
+            self._parent.notify(f"Sub-agent {self.label}: {notice.text}", "error")
+        elif notice.kind == HOOK_KIND:
+            self._context.emit(f"{notice.text}\n")
 
     def _tell_progress(self) -> None:
         usage = self.live.session.usage

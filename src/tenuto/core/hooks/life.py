@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from tenuto.config.project import project_root
-from tenuto.core.hooks.asking import ask
+from tenuto.core.hooks.asking import ask, ask_at_childs_end
 from tenuto.core.hooks.running import run_hook
 from tenuto.core.start import Start
 from tenuto.core.state.live import LiveSession, SessionServices
@@ -17,7 +17,6 @@ from tenuto.extension.hooks.commands import HookCommands
 from tenuto.extension.hooks.files import HookCommand, may_run
 from tenuto.guard.terminal import sanitize_line
 from tenuto.protocol.event import AnyEvent, ApprovalRequestedEvent, ChildEndedEvent
-from tenuto.session.log.log import LOG_NAME
 from tenuto.text.figures import plural
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ async def _after_compaction(services: SessionServices, entry: CompactionEntry, t
 
 
 def _note(live: LiveSession, event: AnyEvent) -> None:
-    """Tell the hooks that the user is asked something, or that a sub-agent is done."""
+    """Tell the hooks that the user is asked something, or that a sub-agent ended without an answer."""
     if live.hooks is None:
         return
     match event:
@@ -93,15 +92,9 @@ def _note(live: LiveSession, event: AnyEvent) -> None:
                 "message": f"Tenuto needs your approval: {event.tool} {event.summary}".strip(),
             }
             live.hooks.beside(ask(live, "Notification", details, names=(kind,)))
-        case ChildEndedEvent():
-            ended = {
-                "stop_hook_active": False,
-                "agent_id": event.child,
-                "agent_type": event.agent,
-                "agent_transcript_path": str(Path(event.transcript) / LOG_NAME),
-                "last_assistant_message": event.answer,
-            }
-            live.hooks.beside(ask(live, "SubagentStop", ended, names=(event.agent,)))
+        case ChildEndedEvent() if event.outcome != "completed":  # one that has answered was asked about before its end
+            ended = {"stop_hook_active": False, "last_assistant_message": event.answer}
+            live.hooks.beside(ask_at_childs_end(live, event.child, event.agent, Path(event.transcript), ended))
         case _:
             pass
 

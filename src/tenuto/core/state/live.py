@@ -144,6 +144,8 @@ class TaskState(Struct, eq=False):
     settled: bool = True
     turns: int = 0
     """Calls of the model since the session was opened."""
+    turns_below: int = 0
+    """Those of sub-agents of it, of theirs too."""
     spent_before: float | None = None
     """What the session had cost before the first of them, in US dollars; `None` before that."""
     submissions: int = 0
@@ -365,6 +367,11 @@ class LiveSession(SessionServices, frozen=True, eq=False, kw_only=True):
     compaction: CompactionState = field(default_factory=CompactionState)
     reminders: ReminderState = field(default_factory=ReminderState)
     children: Children
+
+    @property
+    def root(self) -> LiveSession:
+        """The session that no other has begun: its run's limits count what all below it do."""
+        return self if self.parent is None else self.parent.root
 
     @property
     def is_asking(self) -> bool:
