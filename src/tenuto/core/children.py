@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from tenuto.config.agents import AgentKind
+from tenuto.config.agents import ALIASES, AgentKind
 from tenuto.core.agent.kinds import agents_of
 from tenuto.core.bus import EventBus
 from tenuto.core.closing import close_session
@@ -28,6 +28,7 @@ from tenuto.core.state.children import Children
 from tenuto.core.state.compaction_state import CompactionState
 from tenuto.core.state.live import AGENT_TOOL, LiveSession, ModelState
 from tenuto.core.state.mcp import SessionServers
+from tenuto.core.state.skills import load_skill
 from tenuto.core.state.windows import ModelChange, find_model
 from tenuto.core.submit import submit_prompt
 from tenuto.protocol.entry import ModelEntry, TitleEntry, UsageEntry
@@ -97,17 +98,29 @@ async def find_kind(live: LiveSession, name: str) -> AgentKind:
 
 
 async def _choose_model(live: LiveSession, kind: AgentKind) -> ModelChange:
-    """Return the model of an agent: the settings', its file's, else, and where that is unknown, its parent's."""
+    """Return the model of an agent: the settings', its file's, else, and where that is unknown, its parent's.
+
+    A name without a provider is one of the parent's provider, where its models are known; a word like `sonnet` is no
+    fault where it has none.
+    """
     own = live.settings.agents.models
     wanted = own.get(kind.name, kind.model)
+    is_ours = kind.name in own or wanted in own
     wanted = own.get(wanted, wanted)
     effort = kind.effort or live.effort
     same = ModelChange(live.facts, effort if live.models.takes(live.facts, effort) else "")
+    provider = live.facts.id.partition("/")[0]
+    if wanted.lower() in ALIASES:
+        wanted = live.models.newest_of(provider, wanted.lower())
     if wanted in {"", "inherit"}:
         return same
     try:
         if "/" not in wanted:
-            raise UsageError(f"“{wanted}” names no provider")
+            if not live.models.is_catalogued(provider):
+                raise UsageError(f"“{shorten(wanted, 80)}” names no provider")
+            wanted = f"{provider}/{wanted}"
+        if kind.of_project and not is_ours and wanted.partition("/")[0] != provider:
+            raise UsageError(f"a project's file does not choose the provider ({wanted})")
         found = await find_model(live, wanted)
     except EXPECTED_FAILURES as error:
         text = (
@@ -227,10 +240,24 @@ class Child:
     async def _run(self, prompt: str) -> TaskSettledEvent:
         """Send the task and wait until nothing is left to do."""
         self._settled = asyncio.get_running_loop().create_future()
+        self._load_skills()
         await submit_prompt(self._executor, self.live, (TextPart(text=prompt),), origin="command")
         if self.live.task.settled:
             return self.live.settled_event()
         return await self._settled
+
+    def _load_skills(self) -> None:
+        """Load the skills that its file names; of one that cannot be loaded the user is told, once."""
+        skills = self.live.skills() if self.kind.skills else None
+        for name in self.kind.skills:
+            skill = skills.find(name) if skills is not None else None
+            try:
+                if skill is None:
+                    raise UsageError(f"there is no skill {shorten(name, 80)}")
+                load_skill(self.live, skill)
+            except UsageError as error:
+                text = f"Agent {self.kind.name} works without a skill that its file names: {error}."
+                self._parent.notify_once(f"skill {name} of {self.kind.name}", text, "warning")
 
     async def _end(self) -> None:
         """Stop what runs, whoever cancels meanwhile: the log is closed in order, and the processes are gone."""
@@ -373,7 +400,7 @@ def open_child(parent: LiveSession, kind: AgentKind, change: ModelChange) -> Liv
     )
     session.append(ModelEntry(model=change.facts.id, effort=change.effort))
     may_have_some = parent.depth + 1 < settings.agents.depth
-    names = frozenset(parent.tools.names() if kind.tools is None else kind.tools)
+    names = kind.tools_of(parent.tools.names())
     bus = EventBus(lambda error: parent.notify(f"A sub-agent's listener failed: {describe_failure(error)}", "error"))
     tools = parent.tools.only(names if may_have_some else names - {AGENT_TOOL})
     live = LiveSession(
@@ -392,7 +419,7 @@ def open_child(parent: LiveSession, kind: AgentKind, change: ModelChange) -> Liv
         interactive=parent.interactive,
         ends_by_itself=True,
         extra_prompt=parent.extra_prompt,
-        limits=Limits(turns=settings.agents.max_steps),
+        limits=Limits(turns=min(kind.max_turns or settings.agents.max_steps, settings.agents.max_steps)),
         parent=parent,
         kind=kind,
         extensions=parent.extensions,

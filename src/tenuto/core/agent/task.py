@@ -292,12 +292,18 @@ def check_limits(live: LiveSession) -> None:
     if task.spent_before is None:
         task.spent_before = live.session.state.usage.cost or 0.0
     if live.kind is not None and live.limits.turns is not None and task.turns >= live.limits.turns:
-        raise EndedEarlyError("limit_reached", f"stopped after {live.limits.turns} turns ([agents] max_steps)")
+        raise EndedEarlyError("limit_reached", f"stopped after {live.limits.turns} turns ({_child_limit(live)})")
     _check_run_turns(live.root)
     _check_cost(live)
     task.turns += 1
     if live.parent is not None:
         live.root.task.turns_below += 1
+
+
+def _child_limit(live: LiveSession) -> str:
+    """Return what bounds the calls of a sub-agent: its file, or the settings."""
+    is_own = live.kind is not None and live.kind.max_turns == live.limits.turns
+    return "maxTurns of its file" if is_own else "[agents] max_steps"
 
 
 def _check_run_turns(root: LiveSession) -> None:
