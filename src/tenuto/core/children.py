@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -46,6 +46,7 @@ from tenuto.protocol.event import (
     RetryEvent,
     StepStartedEvent,
     TaskSettledEvent,
+    ToolResultEvent,
     ToolStartedEvent,
 )
 from tenuto.protocol.message import AgentView, FileUse, ToolResultMessage
@@ -182,6 +183,8 @@ class Child:
         self._executor = Executor(self.live.bus, _Holder(self.live))
         self.live.tool_context.jobs.changed = partial(self._executor.note_jobs, self.live)
         self._noted = f"agent-{self.id}"
+        self._commands: set[str] = set()
+        self._end_watching: Callable[[], None] | None = None
 
     # --- what others ask of it while it runs ---
 
@@ -212,6 +215,21 @@ class Child:
         """How far it is, in words."""
         usage = self.live.session.usage
         return f"{plural(self.steps, 'step')}, {format_spending(usage.total, usage.cost)}"
+
+    @property
+    def session(self) -> Session:
+        """Its session."""
+        return self.live.session
+
+    def watch(self, listener: Callable[[AnyEvent], None] | None) -> None:
+        """Have its events told to one listener, in the place of the one before; `None`: to nobody."""
+        if self._end_watching is not None:
+            self._end_watching()
+        self._end_watching = self.live.bus.subscribe(listener) if listener is not None else None
+
+    def move_to_background(self) -> None:
+        """Let the commands that it and those below it wait for run on as background jobs."""
+        self.live.move_to_background()
 
     async def submit(self, operation: AnyOperation) -> str:
         """Hand it an operation."""
@@ -345,9 +363,8 @@ class Child:
                 self._tell_progress()
             case ContextUsageEvent():
                 self._tell_progress()
-            case ToolStartedEvent():
-                summary = summarise_call(event.name, event.arguments) or event.summary
-                self._context.emit(f"{event.name} {summary}".rstrip() + "\n")
+            case ToolStartedEvent() | ToolResultEvent():
+                self._note_call(event)
             case ApprovalRequestedEvent():
                 agent = f"{self.label} › {event.agent}" if event.agent else self.label
                 parent.bus.publish(msgspec.structs.replace(event, call_id=self.call_id, agent=agent))
@@ -356,14 +373,32 @@ class Child:
             case CallRefusedEvent():
                 parent.task.refused += 1
                 parent.bus.publish(msgspec.structs.replace(event, session_id=parent.id))
-            case RetryEvent():
-                self._context.emit(f"trying again in {event.wait:.0f} s: {event.reason}\n")
-            case CompactionEndEvent() if event.entry is not None:
-                self._context.emit("compacted its context\n")
+            case RetryEvent() | CompactionEndEvent():
+                self._note_delay(event)
             case NoticeEvent():
                 self._pass_on(event)
             case _:
                 pass
+
+    def _note_call(self, event: ToolStartedEvent | ToolResultEvent) -> None:
+        """Say in the block of the call what it does, and whether it waits for a command."""
+        if isinstance(event, ToolStartedEvent):
+            summary = summarise_call(event.name, event.arguments) or event.summary
+            self._context.emit(f"{event.name} {summary}".rstrip() + "\n")
+        before = bool(self._commands)
+        if isinstance(event, ToolResultEvent):
+            self._commands.discard(event.message.call_id)
+        elif event.name == "bash":
+            self._commands.add(event.call_id)
+        if bool(self._commands) != before:
+            self._tell_progress()
+
+    def _note_delay(self, event: RetryEvent | CompactionEndEvent) -> None:
+        """Say in the block of the call what it waits for, or has waited for."""
+        if isinstance(event, RetryEvent):
+            self._context.emit(f"trying again in {event.wait:.0f} s: {event.reason}\n")
+        elif event.entry is not None:
+            self._context.emit("compacted its context\n")
 
     def _pass_on(self, notice: NoticeEvent) -> None:
         """Tell the user of a fault, and in the block of the call what a hook did."""
@@ -383,6 +418,7 @@ class Child:
                 steps=self.steps,
                 tokens=usage.total,
                 cost=usage.cost,
+                in_command=bool(self._commands),
             )
         )
 

@@ -378,6 +378,11 @@ class LiveSession(SessionServices, frozen=True, eq=False, kw_only=True):
         """Whether something waits for the user's word: a call here, or one of a sub-agent."""
         return self.approvals.is_open or self.children.is_asking
 
+    def move_to_background(self) -> None:
+        """Let the commands that calls wait for, those of sub-agents too, run on as background jobs."""
+        self.tool_context.move_to_background()
+        self.children.move_to_background()
+
     def load_blob(self, sha256: str) -> bytes:
         """Return an image of the session or of a sub-agent that runs. Raises `FileNotFoundError`."""
         try:

@@ -15,7 +15,6 @@ from tenuto.protocol.event import (
     AssistantThinkingDeltaEvent,
     AssistantWithdrawnEvent,
     CallRefusedEvent,
-    ChildEndedEvent,
     ChildProgressEvent,
     RetryEvent,
     ShellFinishedEvent,
@@ -435,11 +434,6 @@ def note_progress(change: Change, event: ChildProgressEvent) -> None:
     if item is not None:
         item.progress = event
         change.touch(item)
-
-
-@on(ChildEndedEvent)
-def end_child(_change: Change, _event: ChildEndedEvent) -> None:
-    """Nothing: the call's result, which comes next, says all of it."""
 
 
 @on(CallRefusedEvent)

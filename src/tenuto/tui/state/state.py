@@ -444,12 +444,27 @@ class Ladder(msgspec.Struct):
     leave_at: float = float("-inf")
     asked_at: float = float("-inf")
     interrupted_at: float | None = None
+    child: str = ""
+    child_at: float = float("-inf")
     stash: str = ""
     stashed_images: tuple[ImagePart, ...] = ()
 
     def disarm(self) -> None:
         """Something else was typed: the next press is a first one."""
-        self.escape_at = self.cancel_at = self.end_at = float("-inf")
+        self.escape_at = self.cancel_at = self.end_at = self.child_at = float("-inf")
+
+
+class Reader(msgspec.Struct):
+    """The open transcript of a sub-agent: `child` is its session, `name` what the user knows it by.
+
+    `shown` has its items, as a state of its own; `None` until they are there. `older` entries are not shown.
+    """
+
+    child: str
+    name: str
+    working: bool = True
+    older: int = 0
+    shown: UiState | None = None
 
 
 class UiState(msgspec.Struct):
@@ -519,6 +534,7 @@ class UiState(msgspec.Struct):
     undone: dict[int, int] = msgspec.field(default_factory=dict[int, int])
     search: Search | None = None
     block: int = 0
+    reader: Reader | None = None
     terminal_title: str = ""
     theme: str = "auto"
     second_step: int = 1
@@ -566,7 +582,7 @@ class UiState(msgspec.Struct):
     def waits_for_command(self) -> bool:
         """Whether a call of the model waits for a command."""
         items = (self.transcript.items.get(place) for place in self.calls.values())
-        return any(isinstance(item, ToolItem) and item.name == "bash" and item.state == "running" for item in items)
+        return any(isinstance(item, ToolItem) and item.waits_for_command for item in items)
 
     @property
     def contexts(self) -> tuple[ContextName, ...]:
@@ -578,6 +594,8 @@ class UiState(msgspec.Struct):
             return ("picker" if self.picker.question is None else "row", *below)
         if self.help_open:
             return ("help", *below)
+        if self.reader is not None:
+            return ("child", *below)
         if self.search is not None:
             return ("search" if self.search.typing else "found", *below)
         if self.block in self.transcript.items:
