@@ -47,9 +47,9 @@ def step(state: UiState, input: AnyEvent | Intent, now: float, columns: int) -> 
     `now` is seconds of the caller's clock (any zero, never backwards), `columns` the screen's width in cells. Events
     of another session than the open one are left out, except approvals and those of a sub-agent that is read.
     """
-    if isinstance(input, Event) and not isinstance(input, FROM_ANY_SESSION):
-        if input.session_id not in {"", state.session_id}:
-            return state, children.feed_child(state, input, now, columns)
+    own = {"", state.session_id}
+    if isinstance(input, Event) and input.session_id not in own and not isinstance(input, FROM_ANY_SESSION):
+        return state, children.feed_child(state, input, now, columns)
     return state, feed(state, input, now, columns)
 
 
