@@ -85,7 +85,7 @@ class ChildrenMachine(RuleBasedStateMachine):
     @rule(names=st.lists(st.sampled_from((*NAMES, "explore", "general")), max_size=2))
     def turn(self, names: list[str]) -> None:
         self.wanted = list(names)
-        assert self._do(self.running.ask("PARENT " + "because " * 300)).outcome == "completed"
+        assert self._do(self.running.ask("PARENT " + "because " * 900)).outcome == "completed"
 
     @precondition(lambda self: len(self.running.server.requests) > 6)
     @rule()

@@ -55,7 +55,8 @@ from tenuto.tui.state.item import (
     block_actions,
     meant_action,
 )
-from tenuto.tui.state.state import Hit, Looking, Search, UiState
+from tenuto.tui.state.search import Hit, Looking, Search
+from tenuto.tui.state.state import UiState
 from tenuto.tui.state.texts import item_text, searched_text
 
 UP = -1

@@ -12,7 +12,8 @@ from tenuto.tui.render.line import Line, Span, fit_lines, plain
 from tenuto.tui.render.marks import snippet
 from tenuto.tui.render.width import cell_width, truncate
 from tenuto.tui.state.item import BlockAction, Item, block_actions, meant_action
-from tenuto.tui.state.state import Search, UiState
+from tenuto.tui.state.search import Search
+from tenuto.tui.state.state import UiState
 from tenuto.tui.state.texts import item_name, item_text, searched_text
 
 PLACES = 8
