@@ -308,3 +308,19 @@ async def test_j5_the_limit_of_cost_counts_a_sub_agent_while_it_runs(tmp_path: P
         assert settled.outcome == "limit_reached", settled
         assert 1 <= (running.session.state.usage.cost or 0) < 2
         assert view_of(results(running)[0]).outcome == "limit_reached"
+
+
+async def test_j5_the_limit_of_turns_counts_sub_agents_and_says_so(tmp_path: Path) -> None:
+    def child(request: Request) -> Reply:
+        made = len(results_in(request))
+        return Reply(f"Step {made}", tool_calls=[Call("bash", {"command": f"echo {made}"})])
+
+    script = by_role([Reply(tool_calls=[task("Look"), task("Look", "general")])], child)
+    async with agent(tmp_path, script, limits=Limits(turns=7), mode="auto") as running:
+        settled = await running.ask("PARENT go")
+        assert settled.outcome == "limit_reached"
+        assert settled.error == "stopped after 7 turns, 6 of them by sub-agents (--max-turns)"
+        assert len([request for request in running.server.requests if request.kind == "model"]) == 7
+        for result in results(running):
+            assert view_of(result).outcome == "limit_reached"
+            assert "6 of them by sub-agents (--max-turns)" in text_of(result.parts)

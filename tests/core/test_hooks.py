@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 
 import pytest
 
@@ -13,6 +14,7 @@ from tenuto.protocol.event import (
     HooksRunningEvent,
     NoticeEvent,
     PromptReturnedEvent,
+    ToolOutputEvent,
     ToolResultEvent,
     ToolStartedEvent,
     UserMessageEvent,
@@ -91,6 +93,84 @@ async def test_hooks_guard_a_sub_agents_calls_and_hear_of_its_end(tmp_path):
         assert ended["agent_transcript_path"].endswith(f"{ended['agent_id']}/events.jsonl")
         for event in every:
             assert events_told(tmp_path).count(event) == 1, "a sub-agent's task and answer are not the user's"
+
+
+def goes_on_once(tmp_path, reason: str) -> str:
+    """A command that blocks with exit code 2 until it was obeyed, and notes what it is told."""
+    program = tmp_path / "goes_on.py"
+    program.write_text(
+        "import json, sys\n"
+        "told = json.load(sys.stdin)\n"
+        f"with open({str(tmp_path / 'asked.txt')!r}, 'a') as file:\n"
+        "    print(told['agent_type'], told['stop_hook_active'], told['last_assistant_message'], file=file)\n"
+        "if not told['stop_hook_active']:\n"
+        f"    print({reason!r}, file=sys.stderr)\n"
+        "    sys.exit(2)\n"
+    )
+    return f"{sys.executable} {program}"
+
+
+async def test_j4_a_subagent_stop_hook_has_a_sub_agent_go_on_with_its_reason(tmp_path):
+    own(tmp_path, SubagentStop=[group(goes_on_once(tmp_path, "name the file"), matcher="general")])
+    task = Call("agent", {"prompt": "Look", "agent": "general"})
+    left = {True: [Reply("It is there."), Reply("It is a.txt.")], False: [Reply(tool_calls=[task])]}
+
+    def script(request):
+        replies = left[not any("PARENT" in item.text for item in request.items if item.kind == "user")]
+        return replies.pop(0) if replies else Reply("Done.")
+
+    async with agent(tmp_path, script) as running:
+        await running.ask("PARENT go")
+        (result,) = running.of(ToolResultEvent)
+        assert text_of(result.message.parts).startswith("It is a.txt.")
+        asked = (tmp_path / "asked.txt").read_text().splitlines()
+        assert asked == ["general False It is there.", "general True It is a.txt."]
+        second = [request for request in running.server.requests if "name the file" in request.raw.decode()]
+        assert len(second) == 1, "the child is told why, its parent is not"
+        assert "name the file" in "".join(event.text for event in running.of(ToolOutputEvent))
+
+
+async def test_j4_a_hook_has_a_sub_agent_of_a_sub_agent_go_on_too(tmp_path):
+    own(tmp_path, SubagentStop=[group(goes_on_once(tmp_path, "look again"))])
+    inner = Call("agent", {"prompt": "INNER", "agent": "explore"})
+    outer = Call("agent", {"prompt": "OUTER", "agent": "general"})
+    left = {
+        "PARENT": [Reply(tool_calls=[outer])],
+        "OUTER": [Reply(tool_calls=[inner]), Reply("outer 1"), Reply("outer 2")],
+        "INNER": [Reply("inner 1"), Reply("inner 2")],
+    }
+
+    def script(request):
+        who = next(word for item in request.items if item.kind == "user" for word in left if word in item.text)
+        return left[who].pop(0) if left[who] else Reply("Done.")
+
+    async with agent(tmp_path, script, environ={"TENUTO_AGENTS__DEPTH": "2"}) as running:
+        await running.ask("PARENT go")
+        (result,) = running.of(ToolResultEvent)
+        assert text_of(result.message.parts).startswith("outer 2")
+        asked = (tmp_path / "asked.txt").read_text().splitlines()
+        assert [line.split(" ", 2)[::2] for line in asked] == [
+            ["explore", "inner 1"],
+            ["explore", "inner 2"],
+            ["general", "outer 1"],
+            ["general", "outer 2"],
+        ]
+
+
+async def test_j4_a_hook_that_never_lets_a_sub_agent_end_is_obeyed_five_times(tmp_path):
+    own(tmp_path, SubagentStop=[group("echo more >&2; exit 2")])
+    task = Call("agent", {"prompt": "Look"})
+
+    def script(request):
+        if any("PARENT" in item.text for item in request.items if item.kind == "user"):
+            return Reply("Done.") if any(item.kind == "result" for item in request.items) else Reply(tool_calls=[task])
+        return Reply("An answer.")
+
+    async with agent(tmp_path, script) as running:
+        assert (await running.ask("PARENT go")).outcome == "completed"
+        (result,) = running.of(ToolResultEvent)
+        assert text_of(result.message.parts).startswith("An answer.") and not result.message.is_error
+        assert result.message.ui[0].steps == 6
 
 
 # --- every event ---

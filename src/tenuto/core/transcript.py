@@ -15,6 +15,7 @@ from tenuto.protocol.entry import BranchSummaryEntry, NoticeEntry, ShellEntry, U
 from tenuto.protocol.event import (
     AnyEvent,
     AssistantMessageEvent,
+    ChildTranscriptEvent,
     CompactionEndEvent,
     EarlierEntriesEvent,
     EarlierFoundEvent,
@@ -29,6 +30,7 @@ from tenuto.protocol.message import AssistantMessage, CompactionEntry, HistoryEv
 from tenuto.protocol.operation import FindEarlierOperation, ShowEarlierOperation
 from tenuto.protocol.part import ToolCallPart
 from tenuto.session.plans import as_shown
+from tenuto.session.session import Session
 from tenuto.session.view.projection import compaction_of_edits
 from tenuto.session.view.tree import EntryPath
 from tenuto.text.matching import count_in_prose, may_contain
@@ -116,13 +118,29 @@ SHOWN_ENTRIES = 400
 
 def recent_events(services: SessionServices) -> list[AnyEvent]:
     """Return the events of the end of the path; the first says how much is before it, if anything is."""
-    path = services.session.path()
-    begin = _begin(path, 0, len(path))
-    shown = path[begin:]
+    begin, shown = _newest(services.session.path())
     events: list[AnyEvent] = list(replay(services.id, shown))
     if begin:
         events.insert(0, EarlierEntriesEvent(session_id=services.id, remaining=begin, before=shown[0].seq))
     return events
+
+
+def child_transcript(parent: str, session: Session, *, working: bool) -> ChildTranscriptEvent:
+    """Return the end of a sub-agent's transcript, for the session that it works for. Raises `SessionUnreadable`."""
+    begin, shown = _newest(session.path())
+    return ChildTranscriptEvent(
+        session_id=parent,
+        child=session.id,
+        working=working,
+        remaining=begin,
+        events=tuple(replay(session.id, shown)),
+    )
+
+
+def _newest(path: EntryPath) -> tuple[int, Sequence[HistoryEvent]]:
+    """Return the end of a path that is shown at once, and how much is before it."""
+    begin = _begin(path, 0, len(path))
+    return begin, path[begin:]
 
 
 def earlier_events(services: SessionServices, question: ShowEarlierOperation) -> EarlierEntriesEvent:

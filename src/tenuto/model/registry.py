@@ -212,6 +212,18 @@ class ModelRegistry:
             return f"{server.provider}/{server.models[0]}"
         return OFFLINE_MODEL
 
+    def is_catalogued(self, provider: str) -> bool:
+        """Say whether the names of a provider's models are known."""
+        return provider != OFFLINE and bool(self._catalogued(self._endpoints.get(provider)))
+
+    def newest_of(self, provider: str, family: str) -> str:
+        """Return the newest model of a provider whose name has that word in it, by its numbers; empty for none."""
+        if provider == OFFLINE:
+            return ""
+        names = [name for name in self._catalogued(self._endpoints.get(provider)) if family in name.lower().split("-")]
+        newest = max(names, key=_version, default="")
+        return f"{provider}/{newest}" if newest else ""
+
     def listed_instead(self, model_id: str) -> str:
         """Return what to use instead of a model that its provider does not list: the first that it lists and that
         answers in text. Empty: it lists the model, or its list is not known.
@@ -407,6 +419,12 @@ def split_id(model_id: str) -> tuple[str, str]:
         hint = "write it as provider/name, for example anthropic/claude-sonnet-5-5; /model lists the models"
         raise ModelError("not_found", f"“{model_id}” is not a model", hint=hint)
     return provider, name
+
+
+def _version(name: str) -> tuple[tuple[int, ...], int]:
+    """Return what orders the names of a family: the version, then the shorter name; a date in it is no version."""
+    numbers = re.findall(r"(?<!\d)\d{1,2}(?!\d)", name)
+    return tuple(int(number) for number in numbers), -len(name)
 
 
 def _lowered(facts: ModelFacts, window: int | None) -> ModelFacts:

@@ -297,6 +297,7 @@ class ChildProgressEvent(Event, frozen=True, kw_only=True, tag="child_progress")
     """A sub-agent began or went on: `child` is its session, `call_id` the call that runs it.
 
     `steps` are its calls of the model, `tokens` what they sent and answered in all, `cost` US dollars where known.
+    `in_command`: a call of it waits for a command.
     """
 
     call_id: str
@@ -305,6 +306,19 @@ class ChildProgressEvent(Event, frozen=True, kw_only=True, tag="child_progress")
     steps: int = 0
     tokens: int = 0
     cost: float | None = None
+    in_command: bool = False
+
+
+class ChildTranscriptEvent(Event, frozen=True, kw_only=True, tag="child_transcript"):
+    """What a sub-agent has said and done: the answer to a `WatchChildOperation`. While it works, its own events follow.
+
+    `remaining` entries are older than the `events`.
+    """
+
+    child: str
+    working: bool
+    remaining: int = 0
+    events: tuple[AnyEvent, ...] = ()
 
 
 class ChildEndedEvent(Event, frozen=True, kw_only=True, tag="child_ended"):
@@ -478,6 +492,7 @@ AnyEvent = (
     | ApprovalRequestedEvent
     | ApprovalResolvedEvent
     | ChildProgressEvent
+    | ChildTranscriptEvent
     | ChildEndedEvent
     | RetryEvent
     | HooksRunningEvent

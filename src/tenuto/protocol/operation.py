@@ -29,6 +29,7 @@ class OperationType(Enum):
     MOVE_LEAF = "move_leaf"
     INTERRUPT = "interrupt"
     MOVE_TO_BACKGROUND = "move_to_background"
+    WATCH_CHILD = "watch_child"
     CHANGE_MODEL = "change_model"
     CHANGE_MODE = "change_mode"
     ANSWER_APPROVAL = "answer_approval"
@@ -116,6 +117,16 @@ class InterruptOperation(Operation, frozen=True, kw_only=True, tag=OperationType
 
 class MoveToBackgroundOperation(Operation, frozen=True, kw_only=True, tag=OperationType.MOVE_TO_BACKGROUND.value):
     """Let the commands that calls of the model wait for run on as background jobs; does nothing when none runs."""
+
+
+class WatchChildOperation(Operation, frozen=True, kw_only=True, tag=OperationType.WATCH_CHILD.value):
+    """Send the transcript of a sub-agent as a `ChildTranscriptEvent`, and then what happens in its session.
+
+    `child` is its session. Without `watching` nothing of it is sent any more.
+    """
+
+    child: str
+    watching: bool = True
 
 
 class ChangeModelOperation(Operation, frozen=True, kw_only=True, tag=OperationType.CHANGE_MODEL.value):
@@ -233,6 +244,7 @@ AnyOperation = (
     | MoveLeafOperation
     | InterruptOperation
     | MoveToBackgroundOperation
+    | WatchChildOperation
     | ChangeModelOperation
     | ChangeModeOperation
     | AnswerApprovalOperation

@@ -33,6 +33,7 @@ from tenuto.protocol.event import (
     AssistantMessageEvent,
     AssistantTextDeltaEvent,
     AssistantThinkingDeltaEvent,
+    ChildTranscriptEvent,
     EarlierEntriesEvent,
     SessionOpenedEvent,
     ShellFinishedEvent,
@@ -230,6 +231,7 @@ _FOREIGN = (
     AssistantMessageEvent
     | AssistantTextDeltaEvent
     | AssistantThinkingDeltaEvent
+    | ChildTranscriptEvent
     | EarlierEntriesEvent
     | ShellFinishedEvent
     | ShellOutputEvent

@@ -296,17 +296,32 @@ def _running_jobs(live: LiveSession) -> str:
 def check_limits(live: LiveSession) -> None:
     """Count a call of the model that comes next. Raises `EndedEarlyError` where it is over a limit of the run.
 
-    What sub-agents cost counts while they run, too.
+    What sub-agents call and cost counts, while they run too.
     """
     task = live.task
     if task.spent_before is None:
         task.spent_before = live.session.state.usage.cost or 0.0
-    turns = live.limits.turns
-    if turns is not None and task.turns >= turns:
-        name = "--max-turns" if live.kind is None else "[agents] max_steps"
-        raise EndedEarlyError("limit_reached", f"stopped after {turns} turns ({name})")
+    if live.kind is not None and live.limits.turns is not None and task.turns >= live.limits.turns:
+        raise EndedEarlyError("limit_reached", f"stopped after {live.limits.turns} turns ({_child_limit(live)})")
+    _check_run_turns(live.root)
     _check_cost(live)
     task.turns += 1
+    if live.parent is not None:
+        live.root.task.turns_below += 1
+
+
+def _child_limit(live: LiveSession) -> str:
+    """Return what bounds the calls of a sub-agent: its file, or the settings."""
+    is_own = live.kind is not None and live.kind.max_turns == live.limits.turns
+    return "maxTurns of its file" if is_own else "[agents] max_steps"
+
+
+def _check_run_turns(root: LiveSession) -> None:
+    """Raise `EndedEarlyError` where a run, its sub-agents included, has made all calls of the model that it may."""
+    task, limit = root.task, root.limits.turns
+    if limit is not None and task.turns + task.turns_below >= limit:
+        below = f", {task.turns_below} of them by sub-agents" if task.turns_below else ""
+        raise EndedEarlyError("limit_reached", f"stopped after {limit} turns{below} (--max-turns)")
 
 
 def _check_cost(live: LiveSession) -> None:

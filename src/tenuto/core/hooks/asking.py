@@ -6,6 +6,7 @@ Where a session has no hook files nothing of `tenuto.extension.hooks` is importe
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tenuto.core.state.live import LiveSession, SessionServices
@@ -54,6 +55,14 @@ async def ask(
         **details,
     }
     return await hooks.ask(event, told, names=names, longest=longest, among=among)
+
+
+async def ask_at_childs_end(
+    parent: SessionServices, child: str, agent: str, directory: Path, details: Mapping[str, object]
+) -> Heard | None:
+    """Return what the hooks of a session say at the end of a sub-agent of it; `child` is the id of its session."""
+    told = {"agent_id": child, "agent_type": agent, "agent_transcript_path": str(directory / LOG_NAME), **details}
+    return await ask(parent, "SubagentStop", told, names=(agent,))
 
 
 def carry_out(live: LiveSession, heard: Heard) -> None:

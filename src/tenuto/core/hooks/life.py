@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from tenuto.config.project import project_root
-from tenuto.core.hooks.asking import ask
+from tenuto.core.hooks.asking import ask, ask_at_childs_end
 from tenuto.core.hooks.running import run_hook
 from tenuto.core.start import Start
 from tenuto.core.state.live import LiveSession, SessionServices
@@ -27,7 +27,6 @@ from tenuto.protocol.event import (
     TaskSettledEvent,
     TaskStartedEvent,
 )
-from tenuto.session.log.log import LOG_NAME
 from tenuto.text.figures import plural
 
 if TYPE_CHECKING:
@@ -131,7 +130,7 @@ async def _after_compaction(services: SessionServices, entry: CompactionEntry, t
 
 
 class _Listener:
-    """Tells the hooks that the user is asked something or waited for, or that a sub-agent is done."""
+    """Tells the hooks that the user is asked something or waited for, or that a sub-agent ended without an answer."""
 
     def __init__(self, live: LiveSession) -> None:
         self._live = live
@@ -149,8 +148,11 @@ class _Listener:
                 self.rest()
                 idle = partial(self._notify, "idle_prompt", "Tenuto is waiting for your input")
                 self._due = asyncio.get_running_loop().call_later(IDLE_SECONDS, idle)
-            case ChildEndedEvent():
-                self._end_child(event)
+            case ChildEndedEvent() if event.outcome != "completed" and self._live.hooks is not None:
+                # one that has answered was asked about before its end
+                ended = {"stop_hook_active": False, "last_assistant_message": event.answer}
+                place = Path(event.transcript)
+                self._live.hooks.beside(ask_at_childs_end(self._live, event.child, event.agent, place, ended))
             case _:
                 pass
 
@@ -163,16 +165,6 @@ class _Listener:
     def _notify(self, kind: str, message: str) -> None:
         details = {"notification_type": kind, "title": "Tenuto", "message": message}
         self._tell("Notification", details, kind)
-
-    def _end_child(self, event: ChildEndedEvent) -> None:
-        details = {
-            "stop_hook_active": False,
-            "agent_id": event.child,
-            "agent_type": event.agent,
-            "agent_transcript_path": str(Path(event.transcript) / LOG_NAME),
-            "last_assistant_message": event.answer,
-        }
-        self._tell("SubagentStop", details, event.agent)
 
     def _tell(self, event: EventName, details: Mapping[str, object], name: str) -> None:
         if self._live.hooks is not None:

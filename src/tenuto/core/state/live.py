@@ -144,6 +144,8 @@ class TaskState(Struct, eq=False):
     settled: bool = True
     turns: int = 0
     """Calls of the model since the session was opened."""
+    turns_below: int = 0
+    """Those of sub-agents of it, of theirs too."""
     spent_before: float | None = None
     """What the session had cost before the first of them, in US dollars; `None` before that."""
     submissions: int = 0
@@ -377,9 +379,19 @@ class LiveSession(SessionServices, frozen=True, eq=False, kw_only=True):
     children: Children
 
     @property
+    def root(self) -> LiveSession:
+        """The session that no other has begun: its run's limits count what all below it do."""
+        return self if self.parent is None else self.parent.root
+
+    @property
     def is_asking(self) -> bool:
         """Whether something waits for the user's word: a call here, or one of a sub-agent."""
         return self.approvals.is_open or self.children.is_asking
+
+    def move_to_background(self) -> None:
+        """Let the commands that calls wait for, those of sub-agents too, run on as background jobs."""
+        self.tool_context.move_to_background()
+        self.children.move_to_background()
 
     def load_blob(self, sha256: str) -> bytes:
         """Return an image of the session or of a sub-agent that runs. Raises `FileNotFoundError`."""

@@ -15,7 +15,6 @@ from tenuto.protocol.event import (
     AssistantThinkingDeltaEvent,
     AssistantWithdrawnEvent,
     CallRefusedEvent,
-    ChildEndedEvent,
     ChildProgressEvent,
     HooksRunningEvent,
     RetryEvent,
@@ -443,11 +442,6 @@ def note_progress(change: Change, event: ChildProgressEvent) -> None:
     if item is not None:
         item.progress = event
         change.touch(item)
-
-
-@on(ChildEndedEvent)
-def end_child(_change: Change, _event: ChildEndedEvent) -> None:
-    """Nothing: the call's result, which comes next, says all of it."""
 
 
 @on(CallRefusedEvent)
