@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 import msgspec
 
@@ -365,8 +366,14 @@ def check_names(names: Names, cwd: str, place: Place, *, exactly: bool) -> None:
                 check_path(entry.path, cwd, place)
             elif not entry.is_dir(follow_symlinks=False):
                 check_kind(entry.path, entry.stat(follow_symlinks=False), place)
-                if secret_names(below(entry.path, root)):
+                if secret_names(entry.name) or _holds_keys(os.path.dirname(entry.path), root):  # noqa: PTH120
                     raise Asks(f"reads {entry.path}, which holds keys")
+
+
+@lru_cache(maxsize=1_024)
+def _holds_keys(folder: str, root: str) -> bool:
+    """Whether a folder is one for keys, or lies in one: told by its name."""
+    return bool(secret_names(below(f"{folder}/x", root)))
 
 
 class _Budget:
@@ -388,8 +395,9 @@ def _walk(path: str, names: Names, budget: _Budget) -> Iterator[tuple[os.DirEntr
                 budget.left -= 1
                 if budget.left < 0:
                     raise Asks("hands over files from among very many")
-                is_plain = was_plain and bool(_PLAIN.fullmatch(entry.name))
-                if entry.is_dir(follow_symlinks=False) and depth < names.depth and entry.name not in without:
-                    pending.append((entry.path, is_plain, depth + 1))
-                if any(sieve.fits(entry) for sieve in names.sieves):
-                    yield entry, is_plain, depth == 1
+                if depth < names.depth and entry.is_dir(follow_symlinks=False) and entry.name not in without:
+                    pending.append((entry.path, was_plain and bool(_PLAIN.fullmatch(entry.name)), depth + 1))
+                for sieve in names.sieves:
+                    if sieve.fits(entry):
+                        yield entry, was_plain and bool(_PLAIN.fullmatch(entry.name)), depth == 1
+                        break

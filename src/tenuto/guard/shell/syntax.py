@@ -62,6 +62,8 @@ class Word(msgspec.Struct, frozen=True):
     @property
     def bare(self) -> str:
         """The unquoted characters; what is quoted or expanded is one placeholder each."""
+        if len(self.pieces) == 1 and isinstance(only := self.pieces[0], Text) and not only.quoted:
+            return only.text
         return "".join(
             piece.text if isinstance(piece, Text) and not piece.quoted else _QUOTED * bool(not _is_empty(piece))
             for piece in self.pieces
