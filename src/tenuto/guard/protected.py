@@ -85,7 +85,9 @@ _FILES: dict[Danger, str] = {
 """Names of files, as patterns for the whole name; spaces and lines mean nothing."""
 _FIRST_NAMES = frozenset(place.partition("/")[0] for places in _PLACES.values() for place in places if "/" in place)
 """Folders that are not protected themselves, but something in them is."""
-_SPELLED = [(danger, place.split("/")) for danger, places in _PLACES.items() for place in places]
+_SPELLED: list[tuple[Danger, list[str]]] = [
+    (danger, place.split("/")) for danger, places in _PLACES.items() for place in places
+]
 _BEGINNINGS = frozenset(wanted[0] for _, wanted in _SPELLED)
 GIT_PROTECTED = ("config", "config.worktree", "hooks", "info/attributes")
 """What of a git directory commands may not write: git itself runs what stands there. All else a commit writes."""

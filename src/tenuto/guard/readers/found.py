@@ -383,7 +383,8 @@ class _Budget:
 def _walk(path: str, names: Names, budget: _Budget) -> Iterator[tuple[os.DirEntry[str], bool, bool]]:
     """Yield what may be handed over, whether its path is plain from the start on, and whether it lies there itself."""
     pending = [(path, True, 1)]
-    without = frozenset.intersection(*(frozenset(sieve.without) for sieve in names.sieves))
+    first, *others = names.sieves
+    without = set(first.without).intersection(*(sieve.without for sieve in others))
     while pending:
         directory, was_plain, depth = pending.pop()
         try:

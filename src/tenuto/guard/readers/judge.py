@@ -48,6 +48,7 @@ from tenuto.guard.readers.programs import (
     read_condition,
 )
 from tenuto.guard.shell.braces import expand_braces
+from tenuto.guard.shell.forms import ends_by_itself, is_tame, not_split, plain_pipe
 from tenuto.guard.shell.parse import Line, read_line, redirections_of
 from tenuto.guard.shell.syntax import (
     AndOr,
@@ -80,9 +81,6 @@ _SPLIT = re.compile(r"[ \t\n*?\[\\]")
 _SHOWN_VARIABLES = frozenset({"HOME", "USER", "LOGNAME", "SHELL", "PATH", "LANG", "TERM", "HOSTNAME", "VIRTUAL_ENV"})
 """Variables of the user's that hold no secret."""
 _NUMBERS = frozenset({"?", "#", "$", "!"})
-_TAME = frozenset({"date", "pwd", "whoami", "hostname", "uname", "id", "nproc", "wc", "seq", "arch"})
-"""What these print has no blanks and patterns in it that lead anywhere."""
-_TAME_GIT = frozenset({"rev-parse", "rev-list", "branch", "describe", "merge-base"})
 _MORE_THAN_BASH = re.compile(r"\$['\"]|&>|\|&|<\(|>\(|<<<|[{}~]|\[\[|;&|;;&")
 """What another shell reads differently."""
 _SHELLS = frozenset({"bash", "sh"})
@@ -171,7 +169,7 @@ class _Follower:
                 return self._simple(node, at)
             case Pipeline():
                 for place, item in enumerate(node.items):
-                    self.before[id(item)] = _plain_pipe(node, place)
+                    self.before[id(item)] = plain_pipe(node, place)
                     at = _either(at, self._perhaps(item, at))
                 return at
             case AndOr():
@@ -212,7 +210,7 @@ class _Follower:
                     at = _either(at, self._perhaps(body, at))
                 return at
             case While():
-                if node.is_negated or not _ends_by_itself(node.condition):
+                if node.is_negated or not ends_by_itself(node.condition):
                     self.note("", "may go on for ever")
                 return self._loop(at, node.condition, node.body)
             case For():
@@ -252,7 +250,7 @@ class _Follower:
     def _case_word(self, word: Word, at: _Directories) -> None:
         self._substitutions(word, at)
         try:
-            self._argument(word if word.has_tilde else _not_split(word), at)
+            self._argument(word if word.has_tilde else not_split(word), at)
         except Asks as asks:
             self.note("", str(asks))
 
@@ -300,7 +298,7 @@ class _Follower:
         if value.has_glob or value.has_braces or value.has_tilde:
             self._remember(name, None)
             return
-        argument = self._argument(_not_split(value), at)
+        argument = self._argument(not_split(value), at)
         self._remember(name, set(argument.texts) if argument.texts else None)
 
     def _redirection(self, redirection: Redirection, at: _Directories) -> None:
@@ -370,7 +368,7 @@ class _Follower:
             return Argument(("0",))
         if word.keyword == "=~":
             return Argument(("=~",))
-        return self._argument(word if word.has_tilde else _not_split(word), at)
+        return self._argument(word if word.has_tilde else not_split(word), at)
 
     def _xargs(self, command: Simple, arguments: list[Argument], cwd: str) -> None:
         if any(redirection.kind.startswith("<") for redirection in command.redirections):
@@ -541,7 +539,7 @@ class _Follower:
                     is_known &= values is not None
                     choices.append(values or ("",))
                 case Substitution():
-                    if not piece.quoted and not _is_tame(piece.body):
+                    if not piece.quoted and not is_tame(piece.body):
                         raise Asks("has the output of a command among its words, without quotes")
                     is_known = False
                 case Sum():
@@ -590,26 +588,6 @@ def _is_quoted(piece: Piece) -> bool:
     return not isinstance(piece, ProcessSubstitution) and piece.quoted
 
 
-def _not_split(word: Word) -> Word:
-    """Return a word for a place where nothing is split and no files are looked for, as behind `x=`."""
-    quoted = tuple(msgspec.structs.replace(piece, quoted=True) if _can_split(piece) else piece for piece in word.pieces)
-    return Word(quoted, word.start, word.end)
-
-
-def _plain_pipe(node: Pipeline, end: int) -> tuple[Simple, ...] | None:
-    """Return the commands of a pipe in front of a place, if each is simple and only its output goes to the next one."""
-    before = node.items[:end]
-    plain = tuple(item for item in before if isinstance(item, Simple) and item.words and not item.assignments)
-    is_quiet = all(
-        redirection.kind == ">" and redirection.fd == "2" for item in plain for redirection in item.redirections
-    )
-    return plain if is_quiet and len(plain) == len(before) and not any(place < end for place in node.loud) else None
-
-
-def _can_split(piece: object) -> bool:
-    return isinstance(piece, Text | Variable | Substitution | Sum)
-
-
 def _compares(name: str) -> bool:
     grammar = GRAMMARS.get(name)
     return grammar is not None and grammar.compares
@@ -617,21 +595,3 @@ def _compares(name: str) -> bool:
 
 def _either(first: _Directories, second: _Directories) -> _Directories:
     return None if first is None or second is None else first | second
-
-
-def _ends_by_itself(condition: Sequence) -> bool:
-    """Whether a loop reads its input to the end."""
-    last = condition.items[-1]
-    return isinstance(last, Simple) and bool(last.words) and last.words[0].value == "read"
-
-
-def _is_tame(body: Sequence) -> bool:
-    if len(body.items) != 1 or not isinstance(body.items[0], Simple):
-        return False
-    values = [word.value for word in body.items[0].words]
-    return (
-        values[:1] != [None]
-        and (values[0] in _TAME or (values[0] == "git" and values[1:2] != [None] and values[1] in _TAME_GIT))
-        if values
-        else False
-    )
