@@ -48,7 +48,7 @@ def verdicts(folder: Path) -> Figures:
 
     from tenuto.guard.approval import judge
 
-    places = make_places(folder)
+    places = make_places(folder, RECORDED)
     wall: list[float] = []
     cpu: list[float] = []
     gc.freeze()
