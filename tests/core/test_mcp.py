@@ -117,13 +117,26 @@ async def test_r085_trust_is_bound_to_the_whole_entry_of_a_server(tmp_path, key)
     configure(tmp_path, "work/.mcp.json", theirs="good")
     file, home = tmp_path / "work" / ".mcp.json", tmp_path / "home"
     project = project_of(tmp_path / "work", home)
-    Consent(home).decide(project, waiting_items(project), trusted=True)
+    Consent(home).decide(project, waiting_items(project, {}), trusted=True)
     read = partial(read_configured, home, tmp_path / "work", Settings())
     assert [one.name for one in read().servers] == ["theirs"]
     values = json.loads(file.read_text())
     values["mcpServers"]["theirs"][key] = {"A": "b"} if key == "env" else ["other"]
     file.write_text(json.dumps(values))
     assert not read().servers and [one.name for one in read().waiting] == ["theirs"]
+
+
+@pytest.mark.parametrize("settings", ["[mcp]\nenabled = false\n", '[mcp.servers.theirs]\ncommand = "mine"\n'])
+async def test_r085_a_server_that_could_not_be_started_is_not_asked_about(tmp_path, settings):
+    """With servers off, and where the user has one of that name, trust would start nothing."""
+    configure(tmp_path, "work/.mcp.json", theirs="good")
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "settings.toml").write_text(settings)
+    project = project_of(tmp_path / "work", tmp_path / "home")
+    assert waiting_items(project, {}) == []
+    (tmp_path / "home" / "settings.toml").unlink()
+    assert [item.name for item in waiting_items(project, {})] == ["theirs"]
+    assert waiting_items(project, {"TENUTO_MCP__ENABLED": "false"}) == []
 
 
 async def test_r085_a_run_without_a_user_starts_nothing_of_a_project_and_says_so(tmp_path):
