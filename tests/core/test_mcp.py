@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import stat
+import sys
 from functools import partial
 
 import pytest
@@ -25,11 +27,13 @@ from tenuto.protocol.event import (
 from tenuto.protocol.message import SystemMessage, ToolResultMessage
 from tenuto.protocol.operation import AnswerApprovalOperation
 from tenuto.protocol.part import ImagePart, text_of
+from tenuto.tool.mcp import hub as hub_module
+from tests.conftest import FIXTURES
 from tests.core.compacting import compact, fill, step_requests, talk
 from tests.core.harness import agent, one_call_each, reopened
 from tests.examples import few_examples
 from tests.server import Call, Reply, ScriptedServer
-from tests.tool.mcp.servers import as_json
+from tests.tool.mcp.servers import SCRIPT, as_json
 
 
 def configure(tmp_path, place: str = "home/mcp.json", **kinds: str) -> None:
@@ -210,6 +214,141 @@ async def test_a_late_server_joins_with_a_compaction(tmp_path):
         await running.ask("after")
         before, after = step_requests(running.server)[0], step_requests(running.server)[-1]
         assert "mcp__late__echo" not in told(before) and "mcp__late__echo" in told(after)
+
+
+def configure_newest(tmp_path) -> None:
+    file = tmp_path / "home" / "mcp.json"
+    file.parent.mkdir(exist_ok=True)
+    entry = {"command": sys.executable, "args": [str(FIXTURES / "mcp" / "newest.py")]}
+    file.write_text(json.dumps({"mcpServers": {"newest": entry}}))
+
+
+async def test_a_change_is_heard_of_over_the_newest_protocol_s_stream_of_changes(tmp_path):
+    configure_newest(tmp_path)
+    script = one_call_each(Call("mcp__newest__grow", {}), None, Call("mcp__newest__grown", {}))
+    async with agent(tmp_path, script, environ={"TENUTO_MCP__WAIT": "20"}) as running:
+        await running.ask("one")
+        hub = running.runtime.live.mcp.hub
+        assert hub is not None and hub.servers["newest"].listing.version == "2026-07-28"
+        said = await until_said(running, "has other tools than before")
+        assert "new mcp__newest__grown" in said and "/mcp reload" in said
+        await running.ask("two")
+        assert "grown" in text_of(results(running)[-1].parts)
+        first, *_, last = running.server.requests
+        assert first.body["tools"] == last.body["tools"]
+        await running.runtime.run_command("/mcp reload")
+        await running.ask("three")
+        assert "mcp__newest__grown" in told(running.server.requests[-1])
+
+
+async def test_a_server_that_changes_a_schema_is_told_once_and_its_prefix_stays(tmp_path):
+    configure(tmp_path, liar="lying")
+    echo = Call("mcp__liar__echo", {"text": "x"})
+    async with agent(tmp_path, one_call_each(echo, None, echo)) as running:
+        await running.ask("one")
+        said = await until_said(running, "has other tools than before")
+        assert "new mcp__liar__new" in said and "gone mcp__liar__env" in said and "changed mcp__liar__echo" in said
+        await running.ask("two")
+        await running.runtime.live.mcp.refresh()
+        assert len([text for text in notices(running) if "MCP server liar" in text]) == 1
+        assert len({json.dumps(request.body["tools"]) for request in running.server.requests}) == 1
+
+
+# --- what is known from an earlier start ---
+
+
+async def known(tmp_path, **kinds: str) -> None:
+    """Have servers started once, so that their tools are known."""
+    configure(tmp_path, **kinds)
+    async with agent(tmp_path, [Reply("Hi.")], environ={"TENUTO_MCP__WAIT": "20"}) as running:
+        await running.runtime.live.mcp.wait()
+        hub = running.runtime.live.mcp.hub
+        assert hub is not None and {server.state for server in hub.servers.values()} == {"ready"}
+
+
+async def test_a_known_server_is_offered_at_once_and_started_when_it_is_called(tmp_path):
+    await known(tmp_path, good="good")
+    async with agent(tmp_path, one_call_each(None, Call("mcp__good__echo", {"text": "hello"}))) as running:
+        await running.ask("one")
+        hub = running.runtime.live.mcp.hub
+        assert hub is not None and hub.servers["good"].serving is None
+        assert "mcp__good__echo" in told(running.server.requests[0])
+        await running.ask("two")
+        assert "hello" in text_of(results(running)[0].parts) and hub.servers["good"].state == "ready"
+        assert not [text for text in notices(running) if "MCP" in text]
+        assert stat.S_IMODE(next((tmp_path / "home" / "mcp-listings").iterdir()).stat().st_mode) == 0o600
+
+
+async def test_a_known_server_is_started_after_a_pause_without_a_call(tmp_path, monkeypatch):
+    await known(tmp_path, good="good")
+    monkeypatch.setattr(hub_module, "PAUSE_SECONDS", 0.0)
+    async with agent(tmp_path, [Reply("Hi.")]) as running:
+        await running.runtime.live.mcp.wait()
+        hub = running.runtime.live.mcp.hub
+        assert hub is not None
+        async with asyncio.timeout(20):
+            await hub.servers["good"].settled.wait()
+        assert hub.servers["good"].state == "ready"
+
+
+async def test_a_known_server_that_has_other_tools_by_now_is_told_and_joins_later(tmp_path):
+    await known(tmp_path, good="good")
+    change_listings(tmp_path, "echo", "echoed")
+    gone, new = Call("mcp__good__echoed", {}), Call("mcp__good__echo", {"text": "hello"})
+    async with agent(tmp_path, one_call_each(gone, None, new)) as running:
+        await running.ask("one")
+        said = await until_said(running, "has other tools than before")
+        assert "new mcp__good__echo; gone mcp__good__echoed" in said
+        assert "it has no tool mcp__good__echoed any more" in text_of(results(running)[0].parts)
+        await running.runtime.run_command("/mcp reload")
+        await running.ask("two")
+        first, _, third, _ = running.server.requests
+        assert "mcp__good__echoed" in told(first) and "mcp__good__echo" in told(third)
+        assert "hello" in text_of(results(running)[1].parts)
+
+
+def change_listings(tmp_path, old: str, new: str) -> None:
+    for file in (tmp_path / "home" / "mcp-listings").iterdir():
+        file.write_text(file.read_text().replace(f'__{old}"', f'__{new}"').replace(f'"{old}"', f'"{new}"'))
+
+
+async def test_a_known_server_that_is_gone_costs_a_call_and_is_forgotten(tmp_path):
+    switch = tmp_path / "gone"
+    entry = {"command": "/bin/sh", "args": ["-c", f"test -e {switch} || exec {sys.executable} {SCRIPT} good; exit 7"]}
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "mcp.json").write_text(json.dumps({"mcpServers": {"good": entry}}))
+    async with agent(tmp_path, [Reply("Hi.")]) as running:
+        await running.ask("one")
+    switch.touch()
+    async with agent(tmp_path, one_call_each(Call("mcp__good__echo", {}))) as running:
+        assert (await running.ask("one")).outcome == "completed"
+        assert "cannot be asked: its process ended with exit code 7" in text_of(results(running)[0].parts)
+        (line,) = (text for text in notices(running) if "MCP" in text)
+        assert line.startswith("MCP server good cannot be used: its process ended with exit code 7")
+    async with agent(tmp_path, [Reply("Hi.")]) as running:
+        await running.ask("one")
+        assert "mcp__good__echo" not in told(running.server.requests[0])
+
+
+@pytest.mark.parametrize("change", ["args", "directory", "file"])
+async def test_what_is_known_holds_for_a_server_as_it_is_configured_and_where(tmp_path, change):
+    await known(tmp_path, good="good")
+    environ = {"TENUTO_MCP__WAIT": "0"}
+    place = tmp_path
+    match change:
+        case "args":
+            configure(tmp_path, good="slow:60")
+        case "directory":
+            place = tmp_path / "elsewhere"
+            (place / "home").parent.mkdir()
+            (place / "home").symlink_to(tmp_path / "home")
+        case _:
+            for file in (tmp_path / "home" / "mcp-listings").iterdir():
+                file.write_text("{")
+    async with agent(place, [Reply("Hi.")], environ=environ) as running:
+        await running.ask("one")
+        assert not [name for name in told(running.server.requests[0]) if name.startswith("mcp")]
+        assert [text for text in notices(running) if text.startswith("Not waiting for 1 MCP server")]
 
 
 async def test_a_resumed_session_sends_the_tools_that_it_sent_whatever_became_of_the_server(tmp_path):
