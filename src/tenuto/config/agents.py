@@ -29,6 +29,8 @@ MAX_TOKENS = 100
 MAX_LISTED = 3_000
 """Tokens of the whole note."""
 LOOKING_TOOLS = ("read", "grep", "glob", "bash", "recall")
+SERVER_TOOLS = "mcp__"
+"""Before the names of tools of MCP servers: `mcp__server__tool`, or all of one as `mcp__server` or `mcp__server__*`."""
 _NAME = re.compile(r"[\w][\w.:-]{0,63}")
 _ALIASES = {
     "ls": "glob",
@@ -182,6 +184,9 @@ def _tools(file: Path, document: FrontMatter, tools: Sequence[str], problems: li
     unknown: list[str] = []
     for word in document.words("tools"):
         plain = word.partition("(")[0].strip()
+        if plain.startswith(SERVER_TOOLS):  # its server may come later
+            found.append(plain)
+            continue
         name = plain if plain in tools else _ALIASES.get(plain.lower(), plain.lower())
         if name == "*":
             return None

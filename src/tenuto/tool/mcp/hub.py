@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from msgspec import Struct, field
 
 from tenuto.config.mcp.servers import NamedServer
+from tenuto.guard.subject import MCP_PREFIX
 from tenuto.protocol.entry import Level
 from tenuto.protocol.model import ToolSchema
 from tenuto.text.figures import plural
-from tenuto.tool.mcp.naming import server_of, server_word
+from tenuto.tool.mcp.naming import JOINT, server_of, server_word
 from tenuto.tool.mcp.remote import (
     ConnectionLost,
     Elicitation,
@@ -181,11 +182,6 @@ class McpHub:
 
     # --- what there is ---
 
-    @property
-    def is_deferred(self) -> bool:
-        """Whether there are so many tools that they stand behind a search."""
-        return len(self.tools()) > self._defer_over
-
     def tools(self) -> list[tuple[Server, RemoteTool]]:
         """Return the tools of all servers that have answered, by server and name: in no order of answering."""
         ordered = (self.servers[name] for name in sorted(self.servers))
@@ -195,13 +191,20 @@ class McpHub:
     def offered(self) -> tuple[ToolSchema, ...]:
         """What a new `system` entry would tell the model of; the same object as long as nothing has changed."""
         key = tuple(self.servers[name].listing for name in sorted(self.servers) if self.servers[name].is_offered)
-        known, made = self._offer
+        known, _ = self._offer
         if len(key) != len(known) or any(one is not other for one, other in zip(key, known, strict=True)):
-            tools = self.tools()
-            counts = Counter(server.name for server, _ in tools)
-            made = deferring_schemas(counts) if self.is_deferred else tuple(tool.schema for _, tool in tools)
-            self._offer = (key, made)
+            self._offer = (key, self.offer(self.tools()))
         return self._offer[1]
+
+    def offer(self, tools: Sequence[tuple[Server, RemoteTool]]) -> tuple[ToolSchema, ...]:
+        """Return what a model is told of these tools: each of them, or the two that stand for many."""
+        if len(tools) <= self._defer_over:
+            return tuple(tool.schema for _, tool in tools)
+        return deferring_schemas(Counter(server.name for server, _ in tools))
+
+    def only(self, names: frozenset[str]) -> SomeTools:
+        """Return a part of the tools, over the same connections."""
+        return SomeTools(self, names)
 
     def find(self, name: str) -> McpTool | SearchTool | CallTool | None:
         """Return the tool of that name as it can be called, `None` for a name of no server."""
@@ -399,6 +402,49 @@ class McpHub:
             )
         server.settled.set()
         self._ears.changed(server)
+
+
+class SomeTools:
+    """The tools of a hub that a sub-agent has: those that it names, as far as the agent above it has them.
+
+    `mcp__server` and `mcp__server__*` are all of one; whoever has the two that stand for many has all.
+    """
+
+    def __init__(self, hub: McpHub, names: frozenset[str], above: SomeTools | None = None) -> None:
+        self._hub = hub
+        self._names = names
+        self._above = above
+        self._offer: tuple[tuple[ToolSchema, ...], tuple[ToolSchema, ...]] = ((), ())
+
+    def tools(self) -> list[tuple[Server, RemoteTool]]:
+        """Return them, by server and name."""
+        return [(server, tool) for server, tool in self._hub.tools() if self._has(tool.schema.name)]
+
+    @property
+    def offered(self) -> tuple[ToolSchema, ...]:
+        """What a model is told of them; the same object as long as the hub offers the same."""
+        every = self._hub.offered
+        if self._offer[0] is not every:
+            self._offer = (every, self._hub.offer(self.tools()))
+        return self._offer[1]
+
+    def find(self, name: str) -> McpTool | SearchTool | CallTool | None:
+        """Return the tool of that name as it can be called, `None` for one that is not among them."""
+        if name == SEARCH:
+            return SearchTool(lambda: [tool for _, tool in self.tools()])
+        return CallTool(self._find_tool) if name == CALL else self._find_tool(name)
+
+    def only(self, names: frozenset[str]) -> SomeTools:
+        """Return a part of the part."""
+        return SomeTools(self._hub, names, self)
+
+    def _find_tool(self, name: str) -> McpTool | None:
+        return self._hub.find_tool(name) if self._has(name) else None
+
+    def _has(self, name: str) -> bool:
+        server = f"{MCP_PREFIX}{server_of(name)}"
+        meant = {SEARCH, name, server, f"{server}{JOINT}*"}
+        return not meant.isdisjoint(self._names) and (self._above is None or self._above._has(name))
 
 
 async def _wait_settled(servers: Sequence[Server], seconds: float) -> None:
