@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.command.outcome import Choose, Edit, Say
+from tenuto.command.outcome import Choice, Choose, Edit, Say
 from tenuto.config.consent import Consent, project_of
 from tenuto.config.mcp.files import read_configured, waiting_items
 from tenuto.config.settings import Settings
+from tenuto.core.agent.mentions import find_resources
 from tenuto.core.state.elicitation import default_content, read_content
 from tenuto.protocol.event import (
     ApprovalRequestedEvent,
@@ -28,6 +29,7 @@ from tenuto.protocol.message import SystemMessage, ToolResultMessage
 from tenuto.protocol.operation import AnswerApprovalOperation
 from tenuto.protocol.part import ImagePart, text_of
 from tenuto.tool.mcp import hub as hub_module
+from tenuto.tui.complete.commands import complete_command, complete_resource
 from tests.conftest import FIXTURES
 from tests.core.compacting import compact, fill, step_requests, talk
 from tests.core.harness import agent, one_call_each, reopened
@@ -518,6 +520,29 @@ async def test_prompts_are_commands_and_resources_are_mentions(tmp_path):
         assert isinstance(said, Say) and "needs who: <who> [how]" in said.text
         await running.ask("look at @good:note://one, please")
         assert "The first note." in json.dumps(running.server.requests[0].body["messages"])
+
+
+async def test_j1_prompts_are_completed_with_description_and_arguments_and_resources_by_their_address(tmp_path):
+    configure(tmp_path, good="good")
+    async with agent(tmp_path, [Reply("Hi.")]) as running:
+        await running.runtime.live.mcp.wait()
+        (command,) = await running.runtime.own_commands()
+        assert (command.name, command.description, command.argument_hint) == (
+            "mcp__good__greet",
+            "Greets.",
+            "<who> [how]",
+        )
+        (item,) = (one for one in complete_command("greet", (command,)) if one.label == "/mcp__good__greet")
+        assert item.detail == "Greets. · <who> [how]" and not item.runs
+        (resource,) = await running.runtime.resources()
+        assert (resource.value, resource.detail) == ("good:note://one", "one")
+
+
+@given(st.text(st.characters(exclude_categories=["C", "Z"], exclude_characters='"') | st.just(" "), min_size=1))
+def test_j1_a_completed_resource_is_found_as_it_is_in_the_prompt(uri):
+    (item,) = complete_resource((Choice(f"good:{uri}", "label"),), "")
+    text = f"look at {item.insert}, please"
+    assert [mention.path for mention in find_resources(text, ["good"])] == [uri]
 
 
 async def test_slash_mcp_lists_shows_and_starts_again(tmp_path):
