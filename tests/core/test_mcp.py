@@ -17,7 +17,6 @@ from tenuto.config.consent import Consent, project_of
 from tenuto.config.mcp.files import read_configured, waiting_items
 from tenuto.config.settings import Settings
 from tenuto.core.agent.mentions import find_resources
-from tenuto.core.state.elicitation import default_content, read_content
 from tenuto.protocol.event import (
     ApprovalRequestedEvent,
     NoticeEvent,
@@ -455,59 +454,6 @@ async def test_many_tools_are_searched_and_called_by_name_and_the_guard_sees_the
             "mcp_search",
             "mcp_call",
         ]
-
-
-@pytest.mark.parametrize(
-    ("changes", "content"),
-    [
-        ({}, {"action": "accept", "content": {"size": 3}}),
-        (
-            {"decision": "deny", "feedback": '{"name": "Ada", "size": 4}'},
-            {"action": "accept", "content": {"name": "Ada", "size": 4}},
-        ),
-        ({"decision": "deny", "feedback": "no"}, {"action": "decline"}),
-    ],
-)
-async def test_a_server_s_question_opens_the_panel(tmp_path, changes, content):
-    configure(tmp_path, asker="asking")
-    async with agent(tmp_path, one_call_each(Call("mcp__asker__ask", {}))) as running:
-        await running.send("go")
-        asked = await running.until(ApprovalRequestedEvent)
-        assert "asker asks: Who?" in asked.summary and "size: integer, default 3" in asked.detail
-        await answer(running, asked, **changes)
-        await asyncio.wait_for(running.runtime.wait_settled(), 20)
-        assert json.loads(text_of(results(running)[0].parts).split("\n")[1]) == content
-
-
-async def test_where_nobody_is_there_a_question_is_declined(tmp_path):
-    configure(tmp_path, asker="asking")
-    async with agent(tmp_path, one_call_each(Call("mcp__asker__ask", {})), interactive=False) as running:
-        await running.ask("go")
-        assert '{"action": "decline"}' in text_of(results(running)[0].parts)
-
-
-FIELDS = {
-    "name": {"type": "string"},
-    "size": {"type": "integer", "default": 3},
-    "one": {"type": "string", "enum": ["a"]},
-}
-
-
-@given(st.dictionaries(st.sampled_from([*FIELDS, "other"]), st.none() | st.booleans() | st.integers() | st.text()))
-def test_only_values_that_fit_the_fields_are_sent(values):
-    content = read_content(json.dumps(values), FIELDS, ("name",))
-    fits = (
-        set(values) <= set(FIELDS)
-        and isinstance(values.get("name"), str)
-        and type(values.get("size", 0)) is int
-        and values.get("one", "a") == "a"
-    )
-    assert content == (values if fits else None)
-
-
-def test_yes_sends_defaults_only_where_all_needed_fields_have_one():
-    assert default_content(FIELDS, ()) == {"size": 3}
-    assert default_content(FIELDS, ("name",)) is None
 
 
 async def test_prompts_are_commands_and_resources_are_mentions(tmp_path):

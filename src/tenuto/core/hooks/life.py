@@ -86,11 +86,13 @@ def _note(live: LiveSession, event: AnyEvent) -> None:
         return
     match event:
         case ApprovalRequestedEvent():
-            kind = "permission_prompt"
+            kind = "elicitation_dialog" if event.kind == "question" else "permission_prompt"
             details = {
                 "notification_type": kind,
                 "title": "Tenuto",
-                "message": f"Tenuto needs your approval: {event.tool} {event.summary}".strip(),
+                "message": event.summary
+                if event.kind == "question"
+                else f"Tenuto needs your approval: {event.tool} {event.summary}".strip(),
             }
             live.hooks.beside(ask(live, "Notification", details, names=(kind,)))
         case ChildEndedEvent():
