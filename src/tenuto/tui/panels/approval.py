@@ -77,7 +77,7 @@ def approval_panel(
         detail, most = list(plan_lines(state.approvals.plan, width, glyphs)), PLAN_ROWS
     elif request.kind == "question":
         head = _question_head(state, request, room)
-        detail, most = approval_detail(request, width - 4, glyphs), DETAIL_ROWS
+        detail, most = _question_detail(state, request, room), DETAIL_ROWS
     else:
         head = _head(state, request, room)
         detail, most = approval_detail(request, width - 4, glyphs), DETAIL_ROWS
@@ -174,11 +174,30 @@ def _question_head(state: UiState, request: ApprovalRequestedEvent, room: Room) 
     """Return who asks; what is asked stands below it."""
     agent = sanitize_line(request.agent)
     count = _count(state)
-    title = truncate(sanitize_line(request.summary), max(8, room.width - len(PAD) - spans_width(count)))
-    head = [Line(((PAD, "text"), (title, "tool.waiting"), *count))]
+    most = 1 if room.is_tight else REASON_ROWS
+    rows = _title_rows(state, request, room)
+    if len(rows) > most:
+        title = truncate(sanitize_line(request.summary), max(8, room.width - len(PAD) - spans_width(count)))
+        rows = [Line(((title, "tool.waiting"),))]
+    head = [Line(((PAD, "text"), *row.spans)) for row in rows]
+    head[0] = Line((*head[0].spans, *count))
     if agent and not room.is_tight:
         head.append(padded(Line((("Sub-agent ", "dim"), (truncate(agent, room.width // 2), "warning")))))
     return head
+
+
+def _title_rows(state: UiState, request: ApprovalRequestedEvent, room: Room) -> list[Line]:
+    """Return a question's title, all of it."""
+    width = room.width - len(PAD) - spans_width(_count(state))
+    return wrap([(sanitize_line(request.summary), "tool.waiting")], max(8, width))
+
+
+def _question_detail(state: UiState, request: ApprovalRequestedEvent, room: Room) -> list[Line]:
+    """Return what is asked; before it the title where that has no room above."""
+    detail = approval_detail(request, room.width - 4, room.glyphs)
+    if len(_title_rows(state, request, room)) <= (1 if room.is_tight else REASON_ROWS):
+        return detail
+    return [*map(padded, wrap([(sanitize_line(request.summary), "text")], room.width - 4)), *detail]
 
 
 def reason_of(request: ApprovalRequestedEvent) -> str:
@@ -315,7 +334,7 @@ def _answers(
             rows = [Line(((truncate(label, room.width - 8), style),))]
         for row, line in enumerate(rows):
             choices[len(lines)] = place
-            letter: list[Span] = [(f"  {option.letter}", "faint")] if lettered and not row else []
+            letter: list[Span] = [(f"  {option.letter}", "faint")] if lettered and option.letter and not row else []
             lines.append(Line(((PAD, "text"), (PAD if row else pointer, "accent"), *line.spans, *letter)))
         if writing and option.feedback:
             lines.append(
