@@ -132,6 +132,22 @@ def test_j1_whatever_is_answered_fits_its_field(schema, needed, text):
         assert fault == fault_of(field, value)
 
 
+@pytest.mark.parametrize(
+    ("form", "right", "wrong"),
+    [
+        ("date", "2026-07-28", "28.7."),
+        ("date-time", "2026-07-28T12:00:00Z", "noon"),
+        ("email", "ada@example.org", "ada"),
+        ("uri", "https://example.org", "example"),
+        ("unheard-of", "anything", None),
+    ],
+)
+def test_j1_a_text_has_the_form_that_is_asked_for(form, right, wrong):
+    (field,) = read_fields({"it": {"type": "string", "format": form}}, ())
+    assert read_value(field, right) == (right, "")
+    assert wrong is None or "is needed" in read_value(field, wrong)[1]
+
+
 @given(st.integers() | st.floats(allow_nan=False, allow_infinity=False))
 def test_j1_a_number_is_read_as_it_is_shown(number):
     kind = "integer" if isinstance(number, int) else "number"

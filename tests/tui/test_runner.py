@@ -291,7 +291,8 @@ async def test_typing_offers_commands_and_paths(stage, tmp_path):
 async def test_j3_typing_a_slash_offers_what_users_and_projects_bring(stage, tmp_path):
     await stage.open(str(tmp_path / "project"))
     stage.core.brought = (Command("git:sync", "Bring the branch up to date", "[BRANCH]", topic="own_commands"),)
-    stage.runner.handle(DraftChanged("/sync", 5))
+    stage.runner.handle(DraftChanged("/s", 2))
+    stage.runner.handle(DraftChanged("/sync", 5))  # typed on before it is known what there is
     await stage.rest()
     popup = stage.runner.state.completion
     assert popup is not None

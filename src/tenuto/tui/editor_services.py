@@ -268,6 +268,7 @@ class Desk:
         self._own_commands = own_commands
         self._resources = resources
         self._own_due = float("-inf")
+        self._asked: tuple[int, Target] | None = None
         self._history: PromptHistory | None = None
         self._history_lock = asyncio.Lock()
         self._paths: PathIndex | None = None
@@ -415,9 +416,10 @@ class Desk:
         if target is None:
             return
         if target.kind == "command":
+            self._asked = (effect.generation, target)
             self._offer(effect.generation, target, complete_command(target.query, self._state.own_commands))
             if self._clock() >= self._own_due:
-                self._spawn(self._complete_own(effect.generation, target), "complete")
+                self._spawn(self._complete_own(), "complete")
         elif target.kind == "argument":
             self._spawn(self._complete_argument(effect.generation, target), "complete")
         elif self._paths is None:  # typed before it was known where
@@ -425,12 +427,13 @@ class Desk:
         else:
             self._spawn(self._complete_path(effect.generation, target, self._paths), "complete")
 
-    async def _complete_own(self, generation: int, target: Target) -> None:
-        """Look what users and projects bring; offer again where that is something else than before."""
+    async def _complete_own(self) -> None:
+        """Look what users and projects bring; offer again, for what is typed by now, where that is something else."""
         self._own_due = self._clock() + OWN_SECONDS
         own = await self._own_commands()
-        if own != self._state.own_commands:
+        if own != self._state.own_commands and self._asked is not None:
             self._handle(intents.OwnCommandsFound(own))
+            generation, target = self._asked
             if generation == self._state.completion_generation:
                 self._offer(generation, target, complete_command(target.query, own))
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import math
+import re
 from collections.abc import Callable, Mapping
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from msgspec import Struct
@@ -23,8 +25,8 @@ if TYPE_CHECKING:
     from tenuto.tool.mcp.remote import Elicitation, Reply
 
 TOOL = "mcp"
-MOST_ANSWERS = 8
-"""Values that are offered one by one; of more, one is written."""
+MOST_ANSWERS = 7
+"""Values that are offered one by one, so that every answer has a number key; of more, one is written."""
 MOST_FIELDS = 50
 _TITLE_CHARS = 200
 _LABEL_CHARS = 120
@@ -37,7 +39,8 @@ Kind = Literal["string", "integer", "number", "boolean", "list"]
 class Field(Struct, frozen=True, kw_only=True):
     """One field of a form. `values` are all that it may hold, with `labels` for people; none: anything of its kind.
 
-    `least` and `most` bound a number, the characters of a text, or how many values of a list.
+    `form` is what a text has to look like (a date, an address). `least` and `most` bound a number, the characters of a
+    text, or how many values of a list.
     """
 
     name: str
@@ -48,6 +51,7 @@ class Field(Struct, frozen=True, kw_only=True):
     default: Any = None
     values: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
+    form: str = ""
     least: float | None = None
     most: float | None = None
 
@@ -191,6 +195,7 @@ def _read_field(name: str, schema: Mapping[str, Any], *, needed: bool) -> Field 
         default=schema.get("default"),
         values=own if kind in ("string", "list") else (),
         labels=labels,
+        form=_text(schema, "format"),
         least=_number(schema.get(least)),
         most=_number(schema.get(most)),
     )
@@ -306,7 +311,26 @@ def fault_of(field: Field, value: Any) -> str:
                 return "a text is needed"
             if field.values:
                 return "" if value in field.values else f"{value or 'nothing'} is not one of them"
-            return _outside(field, len(value), "character")
+            return _outside(field, len(value), "character") or _misshapen(field.form, value)
+
+
+def _misshapen(form: str, text: str) -> str:
+    """Return what a text of this form has to look like, where it does not."""
+    try:
+        match form:
+            case "date":
+                date.fromisoformat(text)
+            case "date-time":
+                datetime.fromisoformat(text)
+            case "email" if not re.fullmatch(r"[^@\s]+@[^@\s]+", text):
+                return "an e-mail address is needed"
+            case "uri" if not re.match(r"[A-Za-z][A-Za-z0-9+.-]*:\S", text):
+                return "an address is needed, like https://example.org"
+            case _:
+                pass
+    except ValueError:
+        return "a date is needed, like 2026-07-28" + ("T12:00:00" if form == "date-time" else "")
+    return ""
 
 
 def _outside(field: Field, size: float, unit: str) -> str:
