@@ -24,7 +24,7 @@ from tenuto.protocol.event import (
     ToolResultEvent,
     TrustWaitingEvent,
 )
-from tenuto.protocol.message import SystemMessage, ToolResultMessage
+from tenuto.protocol.message import ToolResultMessage
 from tenuto.protocol.operation import AnswerApprovalOperation
 from tenuto.protocol.part import ImagePart, text_of
 from tenuto.tool.mcp import hub as hub_module
@@ -32,7 +32,6 @@ from tenuto.tui.complete.commands import complete_command, complete_resource
 from tests.conftest import FIXTURES
 from tests.core.compacting import compact, fill, step_requests, talk
 from tests.core.harness import agent, one_call_each, reopened
-from tests.examples import few_examples
 from tests.server import Call, Reply, ScriptedServer
 from tests.tool.mcp.servers import SCRIPT, as_json
 
@@ -362,44 +361,6 @@ async def test_a_resumed_session_sends_the_tools_that_it_sent_whatever_became_of
             await running.ask("two")
             assert server.requests[0].body["tools"] == server.requests[1].body["tools"]
             await until_said(running, "MCP server good cannot be used")
-
-
-@few_examples()
-@given(
-    st.lists(st.sampled_from(["prompt", "reconnect", "crash", "change", "resume"]), min_size=1, max_size=5),
-)
-def test_the_prefix_is_stable_whatever_servers_do(tmp_path_factory, acts):
-    """Between two `system` entries the tools of all requests are the same bytes."""
-    tmp_path = tmp_path_factory.mktemp("mcp")
-    asyncio.run(_act(tmp_path, acts))
-
-
-async def _act(tmp_path, acts) -> None:
-    configure(tmp_path, good="good", crash="crashing", liar="lying")
-    calls = {"crash": Call("mcp__crash__echo", {}), "change": Call("mcp__liar__echo", {"text": "x"})}
-    script: list[Call | None] = []
-
-    def reply(request) -> Reply:
-        call = script.pop() if script else None
-        return Reply(tool_calls=[call]) if call is not None else Reply("Done.")
-
-    async with ScriptedServer(reply) as server:
-        left = list(acts)
-        while left:
-            async with reopened(tmp_path, server, resume_latest=bool(server.requests)) as running:
-                while left:
-                    act = left.pop(0)
-                    if act == "resume" and server.requests:
-                        break
-                    if act == "reconnect":
-                        await running.runtime.run_command("/mcp reconnect good")
-                    if act in calls:
-                        script.append(calls[act])
-                    settled = await running.ask(act)
-                    assert settled.outcome == "completed"
-                written = [entry for entry in running.session.path() if isinstance(entry, SystemMessage)]
-                assert len(written) == 1
-        assert len({json.dumps(request.body["tools"]) for request in server.requests}) == 1
 
 
 @pytest.mark.parametrize("mode", ["ask", "edits"])
