@@ -1,4 +1,5 @@
-"""Commands that users and projects bring: skills (`/skill:NAME`, `/NAME`) and command files (`/NAME`, `/folder:NAME`).
+"""Commands that users and projects bring: skills (`/skill:NAME`, `/NAME`) and command files (`/NAME`, `/folder:NAME`);
+prompts of MCP servers (`/mcp__SERVER__PROMPT`) are listed with them, and run by `mcp_commands`.
 
 A built-in command of a name goes before both, and a skill before a file.
 """
@@ -14,6 +15,7 @@ from tenuto.core.runtime import Runtime
 from tenuto.core.state.live import READ_ONLY, LiveSession, SessionServices
 from tenuto.core.state.skills import describe_loaded, load_skill, unload_skill
 from tenuto.core.state.terms import terms_of
+from tenuto.guard.terminal import sanitize_line
 from tenuto.protocol.part import TextPart
 from tenuto.text.figures import plural
 from tenuto.text.matching import did_you_mean
@@ -34,7 +36,28 @@ def own_commands(services: SessionServices) -> tuple[Command, ...]:
     for file in files.usable:
         if find_command(file.name) is None:
             found.setdefault(file.name, Command(file.name, file.description, file.argument_hint, topic=TOPIC))
+    for command in prompt_commands(services):
+        found.setdefault(command.name, command)
     return tuple(sorted(found.values(), key=lambda command: command.name))
+
+
+def prompt_commands(services: SessionServices) -> tuple[Command, ...]:
+    """Return the prompts of MCP servers as commands."""
+    hub = services.mcp.hub
+    if hub is None:
+        return ()
+    from tenuto.command.mcp_commands import command_name, hint_of
+
+    return tuple(
+        Command(
+            command_name(server, prompt),
+            sanitize_line(prompt.description or f"the prompt {prompt.name} of {server.name}"),
+            sanitize_line(hint_of(prompt)),
+            topic=TOPIC,
+        )
+        for server in tuple(hub.servers.values())
+        for prompt in server.listing.prompts
+    )
 
 
 def find_own(services: SessionServices, name: str) -> Skill | CommandFile | None:

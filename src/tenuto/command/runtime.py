@@ -12,6 +12,7 @@ from tenuto.command.outcome import Choice, Choose, CommandOutcome
 from tenuto.command.registry import Command, find_command, run_command, runner_of
 from tenuto.core.errors import EXPECTED_FAILURES
 from tenuto.core.runtime import Runtime
+from tenuto.guard.terminal import sanitize_line
 
 if TYPE_CHECKING:
     from tenuto.core.runtime import Runtime
@@ -34,6 +35,17 @@ class CommandRuntime(Runtime):
     async def complete_argument(self, name: str, typed: str) -> tuple[Choice, ...]:
         """Return what may stand behind `/name`; `typed` is there already."""
         return await argument_choices(self, name, typed)
+
+    async def resources(self) -> tuple[Choice, ...]:
+        """Return what MCP servers have to be mentioned as `@server:uri`."""
+        hub = self.live.mcp.hub
+        servers = () if hub is None else hub.servers.values()
+        return tuple(
+            Choice(f"{server.name}:{one.uri}", sanitize_line(f"{server.name}:{one.uri}"), sanitize_line(one.name))
+            for server in servers
+            for one in server.listing.resources
+            if one.uri.isprintable() and '"' not in one.uri
+        )
 
 
 MAX_FOLDERS = 200

@@ -32,6 +32,8 @@ MAX_LISTED = 3_000
 ALIASES = frozenset({"haiku", "sonnet", "opus", "fable"})
 """Words of other agents' files for the newest model of a family."""
 LOOKING_TOOLS = ("read", "grep", "glob", "bash", "recall")
+SERVER_TOOLS = "mcp__"
+"""Before the names of tools of MCP servers: `mcp__server__tool`, or all of one as `mcp__server` or `mcp__server__*`."""
 _NAME = re.compile(r"[\w][\w.:-]{0,63}")
 _ALIASES = {
     "ls": "glob",
@@ -237,9 +239,9 @@ def _reads_only(file: Path, document: FrontMatter, problems: list[str]) -> bool:
 
 
 def _tool_name(word: str, tools: Sequence[str]) -> str:
-    """Return our name of a tool, with or without a rule in brackets behind it."""
+    """Return our name of a tool, with or without a rule in brackets behind it; those of MCP servers have theirs."""
     plain = word.partition("(")[0].strip()
-    return plain if plain in tools else _ALIASES.get(plain.lower(), plain.lower())
+    return plain if plain.startswith(SERVER_TOOLS) or plain in tools else _ALIASES.get(plain.lower(), plain.lower())
 
 
 def _without(document: FrontMatter, tools: Sequence[str]) -> tuple[str, ...]:
@@ -248,7 +250,7 @@ def _without(document: FrontMatter, tools: Sequence[str]) -> tuple[str, ...]:
     A registry gives who may edit a patch as well, so what is left of them would do what was taken away.
     """
     words = [word for word in document.words("disallowedTools") if word.lower() != "notebookedit"]
-    names = {name for word in words if (name := _tool_name(word, tools)) in tools}
+    names = {name for word in words if (name := _tool_name(word, tools)) in tools or name.startswith(SERVER_TOOLS)}
     return tuple(sorted(names if _CHANGING.isdisjoint(names) else names | _CHANGING))
 
 
@@ -261,7 +263,7 @@ def _tools(file: Path, document: FrontMatter, tools: Sequence[str], problems: li
         name = _tool_name(word, tools)
         if name == "*":
             return None
-        if name in tools:
+        if name in tools or name.startswith(SERVER_TOOLS):  # its server may come later
             found.append(name)
         elif name and name not in _PASSED_OVER:
             unknown.append(word.partition("(")[0].strip())

@@ -165,7 +165,7 @@ _LOOKING_TEXT = "This agent only looks: this {tool} call was refused. Report wha
 
 def refuse_change(subject: ApprovalSubject) -> Refuse | None:
     """Return the refusal of a call by an agent that may only look, `None` for a call that is judged like any other."""
-    if subject.kind not in {"edit", "execute"} or reads_only(subject):
+    if subject.kind not in {"edit", "execute", "mcp"} or reads_only(subject):
         return None
     return Refuse(reason=_LOOKING_TEXT.format(tool=subject.tool), why="the agent only looks")
 

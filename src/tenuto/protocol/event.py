@@ -262,6 +262,14 @@ class ApprovalKind(msgspec.Struct, frozen=True, kw_only=True):
     note: str = ""
 
 
+class OfferedAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer to a question of a server. With `writes` a text goes with it; `letter` is its key, where it has one."""
+
+    label: str
+    letter: str = ""
+    writes: bool = False
+
+
 class ApprovalRequestedEvent(Event, frozen=True, kw_only=True, tag="approval_requested"):
     """A call waits for the user. `detail` is the exact command or the text that decides; `diffs` for edits, one a file.
 
@@ -269,7 +277,8 @@ class ApprovalRequestedEvent(Event, frozen=True, kw_only=True, tag="approval_req
     the likeliest first. Of `kind` "plan" it is no call that asks but a plan, which is the `detail`. `asked` counts the
     calls of the same answer that were asked about before, `behind` those behind it that are to be, as far as that can
     be said now. `agent` names the sub-agent that asks (empty: none); then `call_id` is the call that runs it, and
-    `session_id` its own session.
+    `session_id` its own session. Of `kind` "question" an MCP server asks the user something: the `summary` says who and
+    what about, the `detail` what is asked, and `answers` are what can be said.
     """
 
     request_id: str
@@ -280,7 +289,8 @@ class ApprovalRequestedEvent(Event, frozen=True, kw_only=True, tag="approval_req
     reason: str = ""
     diffs: tuple[DiffView, ...] = ()
     kinds: tuple[ApprovalKind, ...] = ()
-    kind: Literal["call", "plan"] = "call"
+    kind: Literal["call", "plan", "question"] = "call"
+    answers: tuple[OfferedAnswer, ...] = ()
     asked: int = 0
     behind: int = 0
     agent: str = ""

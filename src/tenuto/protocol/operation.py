@@ -146,7 +146,8 @@ class AnswerApprovalOperation(Operation, frozen=True, kw_only=True, tag=Operatio
 
     What is allowed for longer is the kind of calls of that number, from 0, that the question names. A plan is approved
     with the `mode` that the work begins in (`None`: the settings' own), and with the `plan` as the user changed it
-    (empty: as it was).
+    (empty: as it was). A question of a server is answered "once" with the number of its answer, from 0, and the text
+    that goes with it as `feedback`; "deny" leaves it open.
     """
 
     request_id: str
@@ -155,6 +156,7 @@ class AnswerApprovalOperation(Operation, frozen=True, kw_only=True, tag=Operatio
     kind: int = 0
     mode: Mode | None = None
     plan: str = ""
+    choice: int = 0
 
 
 class EditQueueOperation(Operation, frozen=True, kw_only=True, tag=OperationType.EDIT_QUEUE.value):

@@ -118,6 +118,10 @@ class LateRuntime:
         """Return what may stand behind a command."""
         return await (await self._wait()).complete_argument(name, typed)
 
+    async def resources(self) -> tuple[Choice, ...]:
+        """Return what MCP servers have to be mentioned."""
+        return await (await self._wait()).resources()
+
     async def _wait(self) -> RuntimePort:
         # One after the other: who comes while the first ones are being let through must not overtake them.
         async with self._turn:
@@ -225,6 +229,10 @@ class RuntimePort(Protocol):
         """Return what may stand behind a command, of which `typed` is there."""
         ...
 
+    async def resources(self) -> tuple[Choice, ...]:
+        """Return what MCP servers have to be mentioned as `@server:uri`."""
+        ...
+
 
 CallLater = Callable[[float, Callable[[], None]], Timer]
 _FOREIGN = (
@@ -288,6 +296,7 @@ class Runner:
             call_later=self._later,
             arguments=runtime.complete_argument,
             own_commands=runtime.own_commands,
+            resources=runtime.resources,
         )
         self._resting = RestingCollector(clock, self._later)
         self._unsubscribe: Callable[[], None] | None = None

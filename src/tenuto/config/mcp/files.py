@@ -27,6 +27,7 @@ from tenuto.config.mcp.servers import (
 )
 from tenuto.config.project import RefusedFileError, project_root, read_text
 from tenuto.config.settings import Settings
+from tenuto.config.sources import load_settings
 from tenuto.private_files import make_directory, replace_file
 from tenuto.text.bounding import shorten
 from tenuto.text.writable import clean_text, to_json
@@ -91,10 +92,19 @@ def trust_item(one: NamedServer, project: Project) -> TrustItem:
     )
 
 
-def waiting_items(project: Project) -> list[TrustItem]:
-    """Return the servers that a project brings, as far as no file of the user's names them already."""
-    own = {one.name for one in _of_file(project.home / OWN_FILE, (), [])}
+def waiting_items(project: Project, environ: Mapping[str, str]) -> list[TrustItem]:
+    """Return the servers that a project brings, as far as the user does not name them already; none with servers off.
+
+    The settings are read only where there are any.
+    """
     brought = project_servers(project.cwd, project.home, [])
+    if not brought:
+        return []
+    settings, _ = load_settings(project.home, project.cwd, environ)
+    if not settings.mcp.enabled:
+        return []
+    named = [*of_settings(settings, project.home, []), *_of_file(project.home / OWN_FILE, (), [])]
+    own = {one.name for one in named}
     return [trust_item(one, project) for one in brought if one.server.enabled and one.name not in own]
 
 

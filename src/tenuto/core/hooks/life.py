@@ -140,8 +140,11 @@ class _Listener:
         """Take in what happens in the session."""
         match event:
             case ApprovalRequestedEvent():
-                text = f"Tenuto needs your approval: {event.tool} {event.summary}".strip()
-                self._notify("permission_prompt", text)
+                if event.kind == "question":
+                    self._notify("elicitation_dialog", event.summary)
+                else:
+                    text = f"Tenuto needs your approval: {event.tool} {event.summary}".strip()
+                    self._notify("permission_prompt", text)
             case TaskStartedEvent():
                 self.rest()
             case TaskSettledEvent() if self._live.interactive:

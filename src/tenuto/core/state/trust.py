@@ -171,7 +171,7 @@ def _where(project: Project) -> Where:
 
 def find_servers(project: Project) -> Iterable[TrustItem]:
     """Find MCP servers: programs that would be started, addresses that would be asked."""
-    return waiting_items(project)
+    return waiting_items(project, os.environ)
 
 
 def find_hooks(project: Project) -> Iterable[TrustItem]:

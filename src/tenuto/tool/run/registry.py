@@ -67,6 +67,10 @@ class ToolSource(Protocol):
         """Return the tool of that name, also one that a model was told of before and that is gone."""
         ...
 
+    def only(self, names: frozenset[str]) -> ToolSource:
+        """Return a source with no tools but these."""
+        ...
+
 
 class ToolRegistry:
     """Built-in tools, then registered ones, in a fixed order: what is sent must not change (DESIGN section 7)."""
@@ -98,6 +102,7 @@ class ToolRegistry:
         made._left_out = frozenset(self.names()) - (names if changing.isdisjoint(names) else names | changing)
         made._registered = {name: schema for name, schema in self._registered.items() if name not in made._left_out}
         made._tools = {name: self._tools[name] for name in made._registered}
+        made._source = self._source.only(names) if self._source is not None else None
         return made
 
     def names(self) -> tuple[str, ...]:

@@ -230,3 +230,22 @@ def complete_argument(choices: Sequence[Choice], query: str) -> tuple[Completion
 def _arguments_item(choice: Choice) -> CompletionItem:
     is_folder = choice.value.endswith("/")
     return CompletionItem(insert=choice.value, label=choice.label, detail=choice.detail, runs=not is_folder)
+
+
+# --- resources of MCP servers ---
+
+_ENDS_SENTENCE = ".,;:!?)]}'…"
+"""What a mention loses at its end when it stands in no quotes."""
+
+
+def complete_resource(choices: Sequence[Choice], query: str) -> tuple[CompletionItem, ...]:
+    """Return the resources of MCP servers that fit what stands after the `@`; before anything is typed, all."""
+    found = rank(query, [f"{choice.value} {choice.detail}" for choice in choices], limit=MAX_ROWS)
+    return tuple(
+        CompletionItem(f"{_mention(choice.value)} ", choice.label, choice.detail)
+        for choice in (choices[place] for place in found)
+    )
+
+
+def _mention(resource: str) -> str:
+    return f'@"{resource}"' if resource[-1] in _ENDS_SENTENCE else quote_path(resource)

@@ -253,7 +253,7 @@ class ApprovalOption(msgspec.Struct, frozen=True):
     """An answer that can be given. `feedback` asks for a text first; `mode` is the one that a plan is begun in.
 
     `covers` is what will not be asked about again; it is part of what the user says yes to. `short` is the label
-    where there is no room for it.
+    where there is no room for it. `choice` is the number of an answer that a question offers.
     """
 
     letter: str
@@ -263,6 +263,7 @@ class ApprovalOption(msgspec.Struct, frozen=True):
     mode: Mode | None = None
     covers: str = ""
     short: str = ""
+    choice: int = 0
 
 
 NO = ApprovalOption("n", "No", "deny")
@@ -329,6 +330,11 @@ def approval_options(request: ApprovalRequestedEvent, kind: int = 0) -> tuple[Ap
     """Return the answers that a request offers, in the order of their number keys; `kind` is what some cover."""
     if request.kind == "plan":
         return PLAN_OPTIONS
+    if request.kind == "question":
+        return tuple(
+            ApprovalOption(answer.letter, answer.label, "once", feedback=answer.writes, choice=number)
+            for number, answer in enumerate(request.answers)
+        )
     options = [ApprovalOption("y", "Yes, once", "once")]
     if request.kinds:
         covers = request.kinds[kind].covers
