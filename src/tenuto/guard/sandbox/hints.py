@@ -38,9 +38,9 @@ def explain_failure(output: str, policy: Policy, refused: Sequence[str] = ()) ->
     """
     tail = output[-_LOOKED_AT:]
     said: list[str] = []
-    refused = [line for line in tail.splitlines() if _REFUSED.search(line)]
-    if refused:
-        places = _paths_in(refused)[:_PATHS]
+    denied = [line for line in tail.splitlines() if _REFUSED.search(line)]
+    if denied:
+        places = _paths_in(denied)[:_PATHS]
         what = f" ({', '.join(places)})" if places else ""
         said.append(
             "only the workspace and the temporary folder can be written, in it no configuration and hooks of git, no "

@@ -80,9 +80,11 @@ class Sandbox:
     def confine(self, cwd: Path, environ: Mapping[str, str], *, strict: bool) -> Confined:
         """Return how a command in `cwd` is started; `strict` is one that only reads. Raises `OSError`."""
         policy = make_policy(self._places(self._make_private()), os.path.realpath(cwd), environ, strict=strict)
+        network = self._join_network(policy) if policy.loopback else None
+        if network is None:
+            policy = replace(policy, loopback=False, domains=())
         match self.machine.kind:
             case "bubblewrap":
-                network = self._join_network(policy, self.machine.detail) if policy.loopback else None
                 return _in_bubblewrap(policy, environ, self.machine.detail, network)
             case "landlock":
                 return _in_landlock(policy, environ, self.machine.detail)
@@ -100,13 +102,15 @@ class Sandbox:
         """Return what was refused after the first `count` of them, in words."""
         return self._proxy.refused_since(count) if self._proxy is not None else []
 
-    def _join_network(self, policy: Policy, bubblewrap: str) -> SessionNetwork | None:
+    def _join_network(self, policy: Policy) -> SessionNetwork | None:
         """Return the network that the commands of the session share, `None` where the machine does not let them."""
+        if self.machine.kind != "bubblewrap":
+            return None
         if self._network is None and not self._has_no_network:
             from tenuto.guard.sandbox.network.namespace import open_network
 
             try:
-                self._network = open_network(bubblewrap, listens=bool(policy.domains))
+                self._network = open_network(self.machine.detail, listens=bool(policy.domains))
             except OSError:
                 self._has_no_network = True  # each command has one of its own; `tenuto doctor` says why
         if self._network is not None and self._network.listener is not None and self._proxy is None:
@@ -149,8 +153,6 @@ def _in_bubblewrap(
     from tenuto.guard.sandbox.bubblewrap import CACHES, TEMPORARY, bubblewrap_words, prepare_private
     from tenuto.guard.sandbox.machine import open_filter
 
-    if network is None:
-        policy = replace(policy, loopback=False, domains=())
     prepare_private(policy.private)
     filtered = open_filter()
     words = bubblewrap_words(program, policy, environ.get("PATH", ""), filtered)
