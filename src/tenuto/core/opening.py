@@ -48,6 +48,7 @@ from tenuto.session.library.catalog import (
     find_session,
     homeless_sessions,
     latest_session,
+    list_sessions,
     summarise_session,
 )
 from tenuto.session.log.log import sum_up
@@ -558,12 +559,18 @@ class Opener:
         if self._in_use.settings.model:
             return split_model(self._in_use.settings.model)
         self._assumed = await self.models.find_default_model()
-        if address := self.models.found_at(self._assumed):
+        address = self.models.found_at(self._assumed)
+        if address and not self._has_answered(session.cwd):
             self._remarks.append(
                 f"No model is set and there is no key: {self._assumed} answers, from the server that listens at "
                 f"{address}. It reads all of this session. Set `model` to keep one; /model chooses another."
             )
         return self._assumed, ""
+
+    def _has_answered(self, cwd: Path) -> bool:
+        """Whether the server of the assumed model had a session of this project: then the user was told who answers."""
+        server = self._assumed.partition("/")[0] + "/"
+        return any(one.model.startswith(server) for one in list_sessions(self._start.home, cwd))
 
     def _choose_mode(self, session: Session) -> Mode:
         """In the same order as the model."""

@@ -78,8 +78,8 @@ class Places(Struct, frozen=True, kw_only=True):
     private: str
     own_home: str
     """`$TENUTO_HOME`."""
-    outputs: str
-    """Full outputs of tools, which the model is pointed to."""
+    outputs: tuple[str, ...] = ()
+    """Folders of full outputs of tools, which the model is pointed to."""
     added: tuple[str, ...] = ()
     writable: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
@@ -97,7 +97,7 @@ def make_policy(places: Places, cwd: str, environ: Mapping[str, str], *, strict:
     hidden = tuple(one for one in _hidden(places, home) if one not in readable)
     found = [path for root in roots for path in _protected_below(root)] + _protected_in_git(git)
     protected = _unique(path for path in found if path not in hidden)  # a workspace may be the home
-    shown = _unique((places.outputs, f"{places.own_home}/{OWN_SKILLS}", *readable))
+    shown = _unique((*places.outputs, f"{places.own_home}/{OWN_SKILLS}", *readable))
     return Policy(
         cwd=cwd,
         home=home,

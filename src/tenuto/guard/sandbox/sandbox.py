@@ -77,9 +77,15 @@ class Sandbox:
         """Whether mode `auto` may run what it does not know: in a sandbox, or because the user wants none."""
         return not self.wanted or bool(self.machine.kind)
 
-    def confine(self, cwd: Path, environ: Mapping[str, str], *, strict: bool) -> Confined:
-        """Return how a command in `cwd` is started; `strict` is one that only reads. Raises `OSError`."""
-        policy = make_policy(self._places(self._make_private()), os.path.realpath(cwd), environ, strict=strict)
+    def confine(self, cwd: Path, environ: Mapping[str, str], *, strict: bool, outputs: Path | None = None) -> Confined:
+        """Return how a command in `cwd` is started; `strict` is one that only reads. Raises `OSError`.
+
+        `outputs` are those of the session that it is for, where that is a sub-agent's: the sandbox is its parent's.
+        """
+        places = self._places(self._make_private())
+        if outputs is not None:
+            places = replace(places, outputs=(*places.outputs, os.path.realpath(outputs)))
+        policy = make_policy(places, os.path.realpath(cwd), environ, strict=strict)
         network = self._join_network(policy) if policy.loopback else None
         if network is None:
             policy = replace(policy, loopback=False, domains=())

@@ -40,7 +40,7 @@ def make_sandbox(
             workspace=workspace,
             private=private,
             own_home=own_home,
-            outputs=os.path.realpath(outputs) if outputs is not None else "",
+            outputs=(os.path.realpath(outputs),) if outputs is not None else (),
             added=added(),
             writable=wishes.writable,
             hidden=wishes.hidden,
@@ -120,7 +120,7 @@ def hold_command(context: ToolContext, *, outside: bool = False) -> HeldCommand:
         return HeldCommand(context)
     subject = context.subject
     strict = subject is not None and reads_only(subject)
-    confined = sandbox.confine(context.cwd, context.environ, strict=strict)
+    confined = sandbox.confine(context.cwd, context.environ, strict=strict, outputs=context.outputs)
     before = None if strict else remember(*_protected(context))
     return HeldCommand(context, confined, before, sandbox.refusals)
 
