@@ -21,6 +21,7 @@ from tenuto.guard.sandbox.network.requests import RequestError, read_request
 from tests.guard.sandbox.places import places
 from tests.guard.sandbox.test_network import need_shared
 
+pytestmark = pytest.mark.matrix
 BODY = b"x" * 300_000
 HOSTS = {"good.test": "127.0.0.1", "evil.test": "127.0.0.1", "inner.test": "127.0.0.1", "both.test": "127.0.0.1"}
 

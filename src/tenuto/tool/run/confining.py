@@ -57,8 +57,8 @@ _BLOCKED = (
     "the user is asked.]"
 )
 _REFUSED = (
-    "[The sandbox blocked this: {what}. The user can add a domain to sandbox.domains in their own settings. If it has "
-    "to be done now, call bash again with outside = the reason: the user is asked.]"
+    "[The sandbox blocked this: {what}. The user can add it to sandbox.domains in their own settings, for the next "
+    "start. If it has to be done now, call bash again with outside = the reason: the user is asked.]"
 )
 KEPT_ASIDE = "taken-back"
 """The folder beside the outputs in which lies what was taken back."""

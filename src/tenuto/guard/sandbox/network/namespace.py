@@ -52,7 +52,7 @@ def open_network(bubblewrap: str, *, listens: bool) -> SessionNetwork:
         words += [sys.executable or "python3", "-I", "-S", "-E", str(_OPENER)]
         _run([*words, str(theirs.fileno()), str(int(listens))], theirs.fileno())
         ours.setblocking(False)
-        _, found, _, _ = socket.recv_fds(ours, 1, 3)
+        _, found, _, _ = socket.recv_fds(ours, 1, 3, socket.MSG_CMSG_CLOEXEC)
     if len(found) != 2 + listens:
         for descriptor in found:
             os.close(descriptor)

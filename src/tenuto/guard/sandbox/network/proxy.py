@@ -28,7 +28,7 @@ _CONNECT_SECONDS = 30.0
 _ANSWER_SECONDS = 600.0
 _LAST_SECONDS = 30.0
 """How long the other direction may go on once the client has ended its own."""
-_MOST_CONNECTIONS = 256
+_MOST_CONNECTIONS = 128
 _MOST_REFUSALS = 100
 _ENDS = b"\r\n\r\n"
 
