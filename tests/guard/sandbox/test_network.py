@@ -275,4 +275,6 @@ def test_closing_lets_go_of_every_descriptor():
         network = open_network(find_machine("bubblewrap").detail, listens=listens)
         assert bool(network.port) is listens
         network.close()
+        with pytest.raises(OSError, match="closed"):
+            network.copies()
     assert set(os.listdir("/proc/self/fd")) <= before

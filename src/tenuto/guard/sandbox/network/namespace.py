@@ -32,7 +32,9 @@ class SessionNetwork(Struct, eq=False):
         return int(self.listener.getsockname()[1]) if self.listener is not None else 0
 
     def copies(self) -> tuple[int, ...]:
-        """Return descriptors for one command, which are the caller's to close."""
+        """Return descriptors for one command, which are the caller's to close. Raises `OSError` once it is closed."""
+        if not self.namespaces:
+            raise OSError("the session's network is closed")  # without them the command would be in the machine's own
         return tuple(os.dup(one) for one in self.namespaces)
 
     def close(self) -> None:
