@@ -179,6 +179,17 @@ def test_a_machine_that_shares_none_has_a_reason():
     assert why_no_network("/nonexistent/bwrap")
 
 
+def test_a_network_that_cannot_be_entered_is_none(tmp_path):
+    """As with a bubblewrap that belongs to root and has its rights: it makes what its user may not enter."""
+    need_shared()
+    program = tmp_path / "bwrap"
+    program.write_text('#!/bin/sh\ncase "$1" in --unshare-net) shift 5; exec "$@" ;; *) exit 3 ;; esac\n')
+    program.chmod(0o755)
+    before = set(os.listdir("/proc/self/fd"))
+    assert why_no_network(str(program)) == "exit code 3"
+    assert set(os.listdir("/proc/self/fd")) <= before
+
+
 HOLDER = """
 import asyncio, os, sys
 from pathlib import Path

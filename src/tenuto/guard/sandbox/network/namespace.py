@@ -15,6 +15,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from tenuto.guard.sandbox.machine import launcher_words
+
 _OPENER = Path(__file__).with_name("opener.py")
 _SECONDS = 10.0
 _REASON_CHARS = 200
@@ -47,12 +49,22 @@ class SessionNetwork(Struct, eq=False):
 
 
 def open_network(bubblewrap: str, *, listens: bool) -> SessionNetwork:
-    """Make one; with `listens` something listens inside. Takes some 20 ms. Raises `OSError` with the reason."""
+    """Make one, and try it; with `listens` something listens inside. Takes some 50 ms. Raises `OSError`: the reason."""
+    network = _make(bubblewrap, listens=listens)
+    try:
+        _try_entering(network, bubblewrap)
+    except OSError:
+        network.close()
+        raise
+    return network
+
+
+def _make(bubblewrap: str, *, listens: bool) -> SessionNetwork:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         words = [bubblewrap, "--unshare-net", "--bind", "/", "/", "--"]
         words += [sys.executable or "python3", "-I", "-S", "-E", str(_OPENER)]
-        _run([*words, str(theirs.fileno()), str(int(listens))], theirs.fileno())
+        _run([*words, str(theirs.fileno()), str(int(listens))], (theirs.fileno(),))
         ours.setblocking(False)
         _, found, _, _ = socket.recv_fds(ours, 1, 3, socket.MSG_CMSG_CLOEXEC)
     if len(found) != 2 + listens:
@@ -75,10 +87,23 @@ def why_no_network(bubblewrap: str) -> str:
     return ""
 
 
-def _run(words: list[str], passed: int) -> None:
+def _try_entering(network: SessionNetwork, bubblewrap: str) -> None:
+    """Run a command in it, as the launcher does: a bubblewrap that is root's makes what its user may not enter."""
+    life, held = os.pipe()
+    status = os.open(os.devnull, os.O_WRONLY)
+    try:
+        words = launcher_words(life, status, -1, 0, network.namespaces)
+        words += [bubblewrap, "--unshare-pid", "--ro-bind", "/", "/", "--", "/bin/sh", "-c", "exit 0"]
+        _run(words, (life, status, *network.namespaces))
+    finally:
+        for descriptor in (life, held, status):
+            os.close(descriptor)
+
+
+def _run(words: list[str], passed: tuple[int, ...]) -> None:
     try:
         ran = subprocess.run(
-            words, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, check=False, pass_fds=(passed,)
+            words, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, check=False, pass_fds=passed
         )
     except subprocess.SubprocessError as error:
         raise OSError(str(error)[:_REASON_CHARS]) from error
