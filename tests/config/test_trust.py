@@ -82,7 +82,7 @@ ONLY_THE_USER = frozenset(
         ),
         *("approvals.allow", "approvals.ask", "approvals.deny"),
         *("tools.pass_environment", "tools.mask_sent", "ui.mask_secrets"),
-        *(f"sandbox.{key}" for key in ("enabled", "kind", "network", "writable", "readable", "hidden")),
+        *(f"sandbox.{key}" for key in ("enabled", "kind", "network", "domains", "writable", "readable", "hidden")),
     }
 )
 """Whoever adds a setting decides here, or in `PROJECT_KEYS`, who may set it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -241,6 +242,28 @@ async def test_j5_a_childs_end_leaves_the_parents_sandbox_as_it_was(tmp_path: Pa
             pytest.skip("there is no sandbox on this machine")
         await running.ask("PARENT go")
         assert (tmp_path / "work" / "seen").read_text() == "x\n", "both work in one sandbox"
+
+
+async def test_j5_a_child_reads_the_full_outputs_that_it_is_pointed_to(tmp_path: Path) -> None:
+    def child(request: Request) -> Reply:
+        made = results_in(request)
+        if not made:
+            return Reply(tool_calls=[Call("bash", {"command": "yes padding | head -n 20000; echo the-end"})])
+        if len(made) == 1:
+            (path,) = re.findall(r"/\S+/outputs/[^\s\]]+", made[0].text)
+            read = f"grep -c padding {path.rstrip('.:')}; echo x > {path.rstrip('.:')}-more; ls {tmp_path}/home"
+            return Reply(tool_calls=[Call("bash", {"command": read})])
+        return Reply(made[-1].text)
+
+    script = by_role([Reply(tool_calls=[task("Try", "general")])], child)
+    async with agent(tmp_path, script, mode="auto") as running:
+        sandbox = running.runtime.live.tool_context.sandbox
+        if sandbox is None or not sandbox.holds:
+            pytest.skip("there is no sandbox on this machine")
+        await running.ask("PARENT go")
+        (said,) = [text_of(one.parts) for one in running.session.path() if isinstance(one, ToolResultMessage)]
+        assert "20000" in said, said
+        assert not list((tmp_path / "home").rglob("*-more")), "it can be read, and nothing be written there"
 
 
 async def test_j5_an_interrupt_ends_all_and_keeps_what_there_was(tmp_path: Path) -> None:

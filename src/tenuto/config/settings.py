@@ -29,6 +29,15 @@ Count = Annotated[int, Meta(ge=0, le=100_000_000)]
 Retries = Annotated[int, Meta(ge=0, le=1_000)]
 FileName = Annotated[str, Meta(pattern=r"^(?!\.{0,2}$)[^/\\\x00-\x1f\x7f]{1,255}$", description="file names")]
 """The name of a file in any folder, and no path."""
+DomainName = Annotated[
+    str,
+    Meta(
+        pattern=r"^(\[[0-9A-Fa-f:.]{2,45}\]|\*(\.[A-Za-z0-9_-]{1,63}){2,20}|[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63}){0,20})"
+        r"(:[0-9]{1,5})?$",
+        description="domains, as example.org, *.example.org or example.org:8443",
+    ),
+]
+"""Names that commands may reach; `guard/sandbox/network/domains.py` reads it."""
 RequestBytes = Annotated[int, Meta(ge=1_000, le=10_000_000_000)]
 
 
@@ -250,7 +259,7 @@ class SandboxSettings(Section, frozen=True, kw_only=True):
     """Where the model's commands run. `enabled`: in a sandbox, where the machine has one of this `kind`.
 
     Paths may begin with `~`. `writable` and `hidden` are added to what is; `readable` are shown all the same. `network`
-    lets all commands reach it.
+    lets all commands reach it; without it they reach `domains`, over HTTP and HTTPS.
     """
 
     enabled: bool = True
@@ -260,6 +269,9 @@ class SandboxSettings(Section, frozen=True, kw_only=True):
     """What holds them; `auto` takes the first that works, in this order."""
     network: bool = False
     """Let them reach the network. Commands that only read never do."""
+    domains: tuple[DomainName, ...] = ()
+    """What they reach over HTTP and HTTPS without `network`, at the ports 80 and 443 unless an entry has one; an
+    address in brackets or as it is. Needs bubblewrap: [security.md](security.md#the-network)."""
     writable: tuple[str, ...] = ()
     """Folders that they may write beside the working directory; `~` is your home."""
     readable: tuple[str, ...] = ()

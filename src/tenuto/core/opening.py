@@ -21,7 +21,7 @@ from tenuto.core.state.approvals import OpenApprovals
 from tenuto.core.state.children import Children
 from tenuto.core.state.compaction_state import CompactionState
 from tenuto.core.state.extensions import Extensions
-from tenuto.core.state.live import READ_ONLY, LiveSession, ModelState, SettingsInUse, TaskState
+from tenuto.core.state.live import FIRST_RUN, READ_ONLY, LiveSession, ModelState, SettingsInUse, TaskState
 from tenuto.core.state.mcp import SessionServers
 from tenuto.core.state.windows import ModelChange, change_model, split_model
 from tenuto.core.transcript import recent_events
@@ -46,6 +46,7 @@ from tenuto.session.library.catalog import (
     SessionSummary,
     find_by_words,
     find_session,
+    has_used_server,
     homeless_sessions,
     latest_session,
     summarise_session,
@@ -70,12 +71,6 @@ if TYPE_CHECKING:
 CHECK_SECONDS = 10.0
 """How long a run that is over waits for what it may have to say of its settings."""
 DEFAULT_EFFORT = "Its own default holds until you choose another with /effort."
-FIRST_RUN = (
-    "No key and no local model server was found, so the built-in offline model answers: fixed rules that drive the "
-    "real tools. To connect a model set ANTHROPIC_API_KEY or OPENAI_API_KEY, or start Ollama, LM Studio or llama.cpp; "
-    "then /model. Try: list, read README.md, run git status."
-)
-"""What a first run without any model says (DESIGN section 7)."""
 
 
 def check_directory(cwd: Path) -> Path:
@@ -558,7 +553,8 @@ class Opener:
         if self._in_use.settings.model:
             return split_model(self._in_use.settings.model)
         self._assumed = await self.models.find_default_model()
-        if address := self.models.found_at(self._assumed):
+        address = self.models.found_at(self._assumed)
+        if address and not has_used_server(self._start.home, session.cwd, self._assumed):
             self._remarks.append(
                 f"No model is set and there is no key: {self._assumed} answers, from the server that listens at "
                 f"{address}. It reads all of this session. Set `model` to keep one; /model chooses another."

@@ -171,6 +171,12 @@ LOOKED_AT = 200
 READ_ONLY = "Open elsewhere: nothing is written here, so nothing can be sent. /fork goes on in a copy."
 """What is said of a session that is only read, when it is opened and whenever something is to be sent (R-066)."""
 
+FIRST_RUN = (
+    "No key and no local model server was found, so the built-in offline model answers: fixed rules that drive the "
+    "real tools. To connect a model set ANTHROPIC_API_KEY or OPENAI_API_KEY, or start Ollama, LM Studio or llama.cpp; "
+    "then /model. Try: list, read README.md, run git status."
+)
+"""What a first run without any model says (DESIGN section 7)."""
 UNSAVED = "unsaved"
 NO_SANDBOX = "There is no sandbox here, so mode auto asks as edits does (--no-sandbox does without one)"
 COMPACT_TOOL, SKILL_TOOL, AGENT_TOOL = "compact", "skill", "agent"

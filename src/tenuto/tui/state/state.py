@@ -192,6 +192,8 @@ class CompletionPopup(msgspec.Struct):
     items: tuple[CompletionItem, ...]
     selected: int = 0
     generation: int = 0
+    moved: bool = False
+    """The user has gone through it: what is selected is what they mean."""
 
 
 # --- dialogs ---
