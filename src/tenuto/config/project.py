@@ -35,12 +35,13 @@ _SHARED_FILES = (".claude/settings.json", ".claude/settings.local.json", ".codex
 class HookFile(Struct, frozen=True):
     """A file with hooks. `root` is the project that it came with, `None` for one of the user's own.
 
-    `is_shared`: it is another agent's, and may have none.
+    `is_shared`: it is another agent's, and may have none. `plugin` is the folder of the plugin that it belongs to.
     """
 
     path: Path
     root: Path | None = None
     is_shared: bool = False
+    plugin: Path | None = None
 
 
 def find_hook_files(home: Path, cwd: Path, environ: Mapping[str, str], *, shared: bool = True) -> list[HookFile]:

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from tenuto.config.plugins.manifest import plugin_command, plugin_variables
 from tenuto.config.project import project_root
 from tenuto.core.hooks.asking import ask
 from tenuto.core.hooks.running import run_hook
@@ -35,12 +36,16 @@ def make_hooks(files: Sequence[HookFile], session: Session, start: Start) -> Hoo
     """Return the hooks of a session that is being opened; their files are read beside everything else."""
 
     async def run(command: HookCommand, given: bytes, timeout: float) -> Finished:
-        project = str(project_root(session.cwd))
+        project, plugin = str(project_root(session.cwd)), command.file.plugin
+        if plugin is not None and not plugin.is_dir():
+            return Finished()  # removed meanwhile: what a shell says of a missing script must not block anything
         environ = {**start.environ, "CLAUDE_PROJECT_DIR": project, "TENUTO_PROJECT_DIR": project}
+        text = command.command
+        if plugin is not None:
+            environ |= plugin_variables(plugin)
+            text = plugin_command(text, plugin)
         records = session.store.processes
-        return await run_hook(
-            command.command, given, cwd=session.cwd, environ=environ, records=records, timeout=timeout
-        )
+        return await run_hook(text, given, cwd=session.cwd, environ=environ, records=records, timeout=timeout)
 
     return HookCommands(files, run)
 

@@ -103,7 +103,9 @@ def read_hook_file(file: HookFile) -> ReadHooks:
     """Return what stands in a file. Never raises for its content."""
     problems: list[str] = []
     try:
-        values = msgspec.json.decode(read_regular(file.path, (file.root,) if file.root else ()))
+        values = msgspec.json.decode(
+            read_regular(file.path, tuple(place for place in (file.root, file.plugin) if place is not None))
+        )
     except FileNotFoundError:
         return ReadHooks()
     except (RefusedFileError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
