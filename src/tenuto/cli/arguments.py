@@ -79,6 +79,7 @@ SUBCOMMANDS = (
     "trust",
     "hooks",
     "skills",
+    "plugins",
     "mcp",
 )
 RESERVED = ("acp", "config", "stats")
@@ -160,7 +161,8 @@ def build_parser() -> argparse.ArgumentParser:
         description="A coding agent for your terminal. Without a prompt it opens the full screen.",
         epilog="Session management: tenuto sessions. Models: tenuto models. Also: tenuto approvals, tenuto doctor, "
         "tenuto import, tenuto eval, tenuto prompt, tenuto sandbox, tenuto trust, tenuto hooks, tenuto skills, "
-        "tenuto mcp. API keys: ANTHROPIC_API_KEY, OPENAI_API_KEY; without one the built-in offline model answers.",
+        "tenuto plugins, tenuto mcp. API keys: ANTHROPIC_API_KEY, OPENAI_API_KEY; without one the built-in offline "
+        "model answers.",
     )
     parser.add_argument("prompt", nargs="*", metavar="PROMPT", help="what to do; “-” reads it from standard input")
     parser.add_argument(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tenuto.cli.arguments import working_directory
 from tenuto.cli.parsing import Parser, complain, parse, say, say_json
-from tenuto.config.project import find_hook_files
+from tenuto.config.plugins.installed import all_hook_files
 from tenuto.config.settings import load_settings
 from tenuto.exit_codes import FAILED, OK
 from tenuto.extension.hooks.files import EVENTS, HookCommand, ReadHooks, may_run, read_hook_files
@@ -41,7 +41,7 @@ def run_hooks(arguments: tuple[str, ...], home: Path, environ: Mapping[str, str]
     settings, problems = load_settings(home, cwd, environ)
     for problem in problems:
         complain(problem)
-    files = find_hook_files(home, cwd, environ, shared=settings.hooks.shared) if settings.hooks.enabled else []
+    files = all_hook_files(home, cwd, environ, shared=settings.hooks.shared) if settings.hooks.enabled else []
     read = read_hook_files(files)
     if parsed.json:
         say_json(
@@ -87,6 +87,6 @@ def _plain(command: HookCommand) -> dict[str, object]:
         "timeout": command.timeout,
         "async": not command.waits,
         "file": str(command.file.path),
-        "source": "user" if command.file.root is None else "project",
+        "source": "plugin" if command.file.plugin else "user" if command.file.root is None else "project",
         "runs": may_run(command),
     }

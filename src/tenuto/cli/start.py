@@ -236,6 +236,10 @@ def _subcommand(words: tuple[str, ...]) -> Callable[[], int]:
         from tenuto.cli.skills import run_skills
 
         return lambda: run_skills(tuple(rest), home, os.environ)
+    if name == "plugins":
+        from tenuto.cli.plugins.command import run_plugins
+
+        return lambda: run_plugins(tuple(rest), home, os.environ)
     if name == "doctor":
         from tenuto.cli.doctor.command import run_doctor
 
