@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tenuto.cli.parsing import Parser, complain, parse_here, say, say_json
 from tenuto.config.consent import Verdict
-from tenuto.config.project import find_hook_files
+from tenuto.config.plugins.installed import all_hook_files
 from tenuto.config.sources import load_settings
 from tenuto.exit_codes import FAILED, OK
 from tenuto.extension.hooks.files import EVENTS, HookCommand, ReadHooks, read_hook_files
@@ -40,7 +40,7 @@ def run_hooks(arguments: tuple[str, ...], home: Path, environ: Mapping[str, str]
     settings, problems = load_settings(home, cwd, environ)
     for problem in problems:
         complain(problem)
-    files = find_hook_files(home, cwd, environ, shared=settings.hooks.shared) if settings.hooks.enabled else []
+    files = all_hook_files(home, cwd, environ, shared=settings.hooks.shared) if settings.hooks.enabled else []
     read = read_hook_files(files)
     verdicts = HookTrust(cwd, home).verdicts(read.commands)
     if parsed.json:
@@ -88,7 +88,7 @@ def _plain(command: HookCommand, verdict: Verdict) -> dict[str, object]:
         "timeout": command.timeout,
         "async": not command.waits,
         "file": str(command.file.path),
-        "source": "user" if command.file.root is None else "project",
+        "source": "plugin" if command.file.plugin else "user" if command.file.root is None else "project",
         "trust": verdict,
         "runs": verdict == "trusted",
     }

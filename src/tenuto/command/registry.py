@@ -226,6 +226,12 @@ COMMANDS: tuple[Command, ...] = (
         topic="own_commands",
     ),
     Command(
+        "plugins",
+        "the plugins that you added: what each brings, and what is left out",
+        aliases=("plugin",),
+        topic="plugin_commands",
+    ),
+    Command(
         "mcp",
         "MCP servers: what they have, their logs; start one again, allow its tools, tell the model of new ones",
         "[NAME | log NAME | reconnect NAME | allow NAME | reload]",
@@ -241,6 +247,11 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command("exit", "leave; the session stays", aliases=("quit",), topic="session_commands"),
 )
+
+
+def built_in_names() -> frozenset[str]:
+    """Return all names and aliases."""
+    return frozenset(name for command in COMMANDS for name in (command.name, *command.aliases))
 
 
 def find_command(name: str) -> Command | None:

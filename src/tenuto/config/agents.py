@@ -14,6 +14,8 @@ import msgspec
 
 from tenuto.config.front_matter import FrontMatter, read_front_matter
 from tenuto.config.imports import clean_instructions
+from tenuto.config.places import find_named
+from tenuto.config.plugins.installed import usable_plugins
 from tenuto.config.project import RefusedFileError, project_root, read_text
 from tenuto.text.bounding import shorten
 from tenuto.text.estimate import estimate_text
@@ -130,10 +132,11 @@ class Agents(msgspec.Struct, frozen=True):
     problems: tuple[str, ...] = ()
 
     def find(self, name: str) -> AgentKind | None:
-        """Return the agent of that name, whatever its capitals."""
-        return self.kinds.get(name) or next(
+        """Return the agent of that name, whatever its capitals; that of a plugin without the plugin's name, too."""
+        exact = self.kinds.get(name) or next(
             (one for one in self.kinds.values() if one.name.lower() == name.lower()), None
         )
+        return exact or find_named(tuple(self.kinds.values()), name)
 
     @property
     def own(self) -> list[AgentKind]:
@@ -153,6 +156,15 @@ def read_agents(home: Path, user_home: Path, cwd: Path, tools: Sequence[str]) ->
                 problems.append(f"{file} is no agent: {error}")
                 continue
             kinds[kind.name] = kind
+    for plugin in usable_plugins(home):
+        for file in (file for place in plugin.agents for file in _files(place)):
+            try:
+                kind = read_agent(file, plugin.expand(read_text(file, (plugin.root,))), tools, problems)
+            except (RefusedFileError, FileNotFoundError, ValueError) as error:
+                problems.append(f"{file} is no agent: {error}")
+                continue
+            name = plugin.named(kind.name)
+            kinds.setdefault(name, msgspec.structs.replace(kind, name=name))
     return Agents(kinds, tuple(problems))
 
 
@@ -174,6 +186,8 @@ def project_folders(cwd: Path) -> Iterator[tuple[Path, Sequence[Path]]]:
 
 
 def _files(folder: Path) -> list[Path]:
+    if folder.suffix == ".md" and folder.is_file():
+        return [folder]  # a plugin's manifest may name single files
     try:
         return sorted(path for path in folder.iterdir() if path.suffix == ".md")[:MAX_FILES]
     except OSError:

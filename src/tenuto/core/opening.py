@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
 
 from tenuto.config.places import user_home
-from tenuto.config.project import find_hook_files
+from tenuto.config.plugins.installed import all_hook_files
 from tenuto.config.saved_approvals import FILE as SAVED_APPROVALS
 from tenuto.config.saved_approvals import SavedApprovals
 from tenuto.config.settings import Settings
@@ -412,7 +412,7 @@ class Opener:
         settings = self._in_use.settings.hooks
         if not settings.enabled or session.is_read_only:
             return None
-        files = find_hook_files(self._start.home, session.cwd, self._start.environ, shared=settings.shared)
+        files = all_hook_files(self._start.home, session.cwd, self._start.environ, shared=settings.shared)
         if not files:
             return None
         from tenuto.core.hooks.life import make_hooks

@@ -17,13 +17,14 @@ from pathlib import Path
 
 CONFIG_SECONDS = 5.0
 _OF_THE_REPOSITORY = frozenset({"local", "worktree"})
-_FIXED = (
+FIXED = (
     *("--no-pager", "--no-optional-locks"),
     *("-c", "safe.bareRepository=explicit", "-c", "protocol.allow=never"),
     *("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.pager=cat", "-c", "core.askPass="),
     *("-c", "core.alternateRefsCommand=", "-c", "diff.external=", "-c", "submodule.recurse=false"),
     *("-c", "status.submoduleSummary=false", "-c", "gc.auto=0", "-c", "maintenance.auto=false"),
 )
+"""Options of every command."""
 _MAY_BE_TRUSTED = frozenset({"core.fsmonitor", "diff.external", "core.alternaterefscommand"})
 _ENVIRONMENT = {
     "GIT_ALLOW_PROTOCOL": "",
@@ -137,9 +138,9 @@ class Git:
 
     def __init__(self, root: Path, directory: Path, environ: Mapping[str, str]) -> None:
         self.root = root
-        self._environ = _clean_environment(environ)
-        self._program = _find_program(environ, root)
-        self._options = [*_FIXED, f"--git-dir={directory}", f"--work-tree={root}"]
+        self._environ = clean_environment(environ)
+        self._program = find_program(environ, root)
+        self._options = [*FIXED, f"--git-dir={directory}", f"--work-tree={root}"]
 
     def look_at_configuration(self, seconds: float = CONFIG_SECONDS) -> None:
         """Raises `GitRefusedError` where git could run something of the repository's, `GitFailedError`."""
@@ -151,14 +152,14 @@ class Git:
             trusted.add(key)
         if not _is_ours(self.root) and not _is_declared_safe(self.root, entries):
             raise GitRefusedError("the repository belongs to another user")
-        self._options = [*_not_overruling(self._options, trusted), *_without_filters(entries, trusted)]
+        self._options = [*_not_overruling(self._options, trusted), *without_filters(entries, trusted)]
 
     def list_settings(self, seconds: float = CONFIG_SECONDS) -> list[tuple[str, str, str]]:
         """Return scope, key and value of each setting that holds. Raises `GitFailedError`."""
         ran = self.run(self.root, "config", "--list", "-z", "--show-scope", "--includes", seconds=seconds)
         if ran.returncode != 0:
             raise GitFailedError("git cannot read the repository's configuration")
-        return list(_entries(ran.stdout))
+        return list(read_entries(ran.stdout))
 
     def run(self, cwd: Path, *words: str, seconds: float) -> subprocess.CompletedProcess[bytes]:
         """Run git with these words in a directory of the work tree. Raises `GitFailedError`."""
@@ -178,7 +179,7 @@ class Git:
             raise GitFailedError(f"git could not be run: {error}") from error
 
 
-def _find_program(environ: Mapping[str, str], root: Path) -> str:
+def find_program(environ: Mapping[str, str], root: Path) -> str:
     """Return the first git of the PATH that is not the work tree's own (S16)."""
     inside = f"{os.path.realpath(root)}{os.sep}"
     for folder in environ.get("PATH", os.defpath).split(os.pathsep):
@@ -195,7 +196,7 @@ def git_version(environ: Mapping[str, str], seconds: float = CONFIG_SECONDS) -> 
         ran = subprocess.run(
             ["git", "--version"],
             cwd="/",
-            env=_clean_environment(environ),
+            env=clean_environment(environ),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=seconds,
@@ -262,7 +263,8 @@ def _mode(path: Path) -> int:
         return 0
 
 
-def _clean_environment(environ: Mapping[str, str]) -> dict[str, str]:
+def clean_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment for git in which nothing says what to run or where to look."""
     kept = {
         name: value
         for name, value in environ.items()
@@ -271,7 +273,7 @@ def _clean_environment(environ: Mapping[str, str]) -> dict[str, str]:
     return {**kept, **_ENVIRONMENT}
 
 
-def _entries(listed: bytes) -> Iterator[tuple[str, str, str]]:
+def read_entries(listed: bytes) -> Iterator[tuple[str, str, str]]:
     """Yield scope, key and value of each setting."""
     fields = listed.decode("utf-8", "replace").split("\0")
     for scope, item in zip(fields[::2], fields[1::2], strict=False):
@@ -291,7 +293,7 @@ def _not_overruling(options: Sequence[str], trusted: Collection[str]) -> list[st
     return kept
 
 
-def _without_filters(entries: Iterable[tuple[str, str, str]], trusted: Collection[str]) -> list[str]:
+def without_filters(entries: Iterable[tuple[str, str, str]], trusted: Collection[str]) -> list[str]:
     """Return the options that switch off filters: all but those of the repository that are trusted, every part."""
     keys = [key for _, key, _ in entries if key.startswith("filter.")]
     wanted = {key.rpartition(".")[0] for key in keys if key in trusted}

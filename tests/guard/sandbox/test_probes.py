@@ -53,10 +53,11 @@ async def test_s22_no_secret_place_can_be_read(kind):
             assert SECRET not in text, line
 
 
+@pytest.mark.parametrize("folder", ["skills", "plugins"])
 @pytest.mark.parametrize("kind", KINDS)
-async def test_s22_scripts_of_the_users_own_skills_run_and_the_rest_of_the_home_stays_hidden(kind):
+async def test_s22_scripts_of_the_users_own_skills_run_and_the_rest_of_the_home_stays_hidden(kind, folder):
     with places(kind) as made:
-        script = made.own_home / "skills" / "notes" / "scripts" / "collect.sh"
+        script = made.own_home / folder / "notes" / "scripts" / "collect.sh"
         script.parent.mkdir(parents=True)
         script.write_text("#!/bin/sh\necho collected\n")
         script.chmod(0o755)

@@ -13,7 +13,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
-from tenuto.cli.doctor import brought, files, guards, models, programs, screen, servers
+from tenuto.cli.doctor import brought, files, guards, models, programs, screen
 from tenuto.cli.doctor.rows import Row, State, Streams, Surroundings, count_states, print_rows
 from tenuto.cli.parsing import Parser, parse_here, say_json
 from tenuto.config.sources import read_sources, settings_of
@@ -40,14 +40,10 @@ CHECKS: tuple[Check, ...] = (
     models.check_local_servers,
     models.check_catalogue,
     files.check_settings,
-    files.check_instructions,
-    files.check_hooks,
     guards.check_sandbox,
     guards.check_approvals,
     guards.check_trust,
-    brought.check_skills,
-    brought.check_commands,
-    servers.check_mcp,
+    brought.check_brought,
     files.check_home,
     files.check_disk,
     files.check_sessions,

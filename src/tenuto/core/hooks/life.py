@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from tenuto.config.plugins.manifest import plugin_command, plugin_variables
 from tenuto.config.project import project_root
 from tenuto.core.hooks.asking import ask, ask_at_childs_end
 from tenuto.core.hooks.running import run_hook
@@ -38,8 +39,6 @@ StartSource = Literal["startup", "resume", "clear", "compact"]
 EndReason = Literal["clear", "resume", "other"]
 END_SECONDS = 5.0
 """Seconds that hooks have at most at the end of a session."""
-PLUGIN_ROOTS = ("TENUTO_PLUGIN_ROOT", "CLAUDE_PLUGIN_ROOT", "PLUGIN_ROOT")
-"""What the folder of a hook's plugin is called: here, in Claude Code, and in Goose."""
 IDLE_SECONDS = 60.0
 """So long nothing happens after a turn before hooks are told that the user is waited for, as in Claude Code."""
 MOMENT = 1.0
@@ -52,18 +51,20 @@ def make_hooks(files: Sequence[HookFile], session: Session, start: Start) -> Hoo
     """Return the hooks of a session that is being opened; their files are read beside everything else."""
 
     async def run(command: HookCommand, given: bytes, timeout: float) -> Finished:
-        project = str(project_root(session.cwd))
+        project, plugin = str(project_root(session.cwd)), command.file.plugin
+        if plugin is not None and not plugin.is_dir():
+            return Finished()  # removed meanwhile: what a shell says of a missing script must not block anything
         environ = {**start.environ, "CLAUDE_PROJECT_DIR": project, "TENUTO_PROJECT_DIR": project}
-        if command.file.plugin is not None:
-            environ |= dict.fromkeys(PLUGIN_ROOTS, str(command.file.plugin))
+        text = command.command
         if command.file.root is not None:
             environ["PYTHONPYCACHEPREFIX"] = (
                 os.devnull
             )  # what was trusted is the source, and no compiled file beside it
+        if plugin is not None:
+            environ |= plugin_variables(plugin)
+            text = plugin_command(text, plugin)
         records = session.store.processes
-        return await run_hook(
-            command.command, given, cwd=session.cwd, environ=environ, records=records, timeout=timeout
-        )
+        return await run_hook(text, given, cwd=session.cwd, environ=environ, records=records, timeout=timeout)
 
     return HookCommands(files, run, HookTrust(session.cwd, start.home).verdicts)
 

@@ -107,8 +107,9 @@ def read_hook_files(files: Sequence[HookFile]) -> ReadHooks:
 def read_hook_file(file: HookFile) -> ReadHooks:
     """Return what stands in a file. Never raises for its content."""
     problems: list[str] = []
+    inside = tuple(place for place in (file.root, file.plugin) if place is not None)
     try:
-        values = _decode(read_regular(file.path, (file.root,) if file.root else ()), file.path.suffix)
+        values = _decode(read_regular(file.path, inside), file.path.suffix)
     except FileNotFoundError:
         return ReadHooks()
     except (RefusedFileError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

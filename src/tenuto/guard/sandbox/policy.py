@@ -42,8 +42,8 @@ _MODULES_LOOKED_AT = 200
 _LINK_CHARS = 4_096
 
 
-OWN_SKILLS = "skills"
-"""In Tenuto's own home: the user's skills, whose scripts commands run."""
+OWN_PROGRAMS = ("skills", "plugins")
+"""In Tenuto's own home: the user's skills and plugins, whose scripts commands run."""
 
 
 class Policy(Struct, frozen=True, kw_only=True):
@@ -97,7 +97,7 @@ def make_policy(places: Places, cwd: str, environ: Mapping[str, str], *, strict:
     hidden = tuple(one for one in _hidden(places, home) if one not in readable)
     found = [path for root in roots for path in _protected_below(root)] + _protected_in_git(git)
     protected = _unique(path for path in found if path not in hidden)  # a workspace may be the home
-    shown = _unique((*places.outputs, f"{places.own_home}/{OWN_SKILLS}", *readable))
+    shown = _unique((*places.outputs, *(f"{places.own_home}/{name}" for name in OWN_PROGRAMS), *readable))
     return Policy(
         cwd=cwd,
         home=home,

@@ -28,6 +28,7 @@ SUBCOMMANDS = frozenset(
         "trust",
         "hooks",
         "skills",
+        "plugins",
         "mcp",
         "completion",
     }
