@@ -40,5 +40,6 @@ def begin_servers(live: LiveSession, settings: Settings, environ: Mapping[str, s
 
 def _tell_late(live: LiveSession, names: tuple[str, ...]) -> bool:
     """Say whether the model was told of other tools than these: then they join later."""
-    stored = live.session.reading.system
-    return stored is not None and tuple(schema.name for schema in stored.registered) != names
+    del names
+    stored, now = live.session.reading.system, live.tools.registered
+    return stored is not None and [schema.name for schema in stored.registered] != [schema.name for schema in now]

@@ -65,7 +65,7 @@ class SessionServers:
 
         `tell_late` says whether the model was told of other tools than those of these names.
         """
-        self._registry.attach(None)
+        self._registry.attach("servers", None)
         self._settings, self._notify, self._tell_late = settings.mcp, notify, tell_late
         if may_have_servers(place.home, place.cwd, settings):
             self._again = partial(self._start, settings, place, ask)
@@ -94,7 +94,7 @@ class SessionServers:
         )
         ears = Ears(notify=self._notify, changed=self._changed, ask=ask)
         self.hub = McpHub(configured.servers, around, ears, settings.mcp.defer_over)
-        self._registry.attach(self.hub)
+        self._registry.attach("servers", self.hub)
         self.hub.start()
 
     async def follow_trust(self) -> None:
@@ -133,7 +133,7 @@ class SessionServers:
             self._starting.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.wait((self._starting,))
-        self._registry.attach(None)
+        self._registry.attach("servers", None)
         if self.hub is not None:
             await self.hub.close()
             if not keep_logs:
