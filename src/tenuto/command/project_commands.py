@@ -93,9 +93,9 @@ async def run_reload(runtime: Runtime, argument: str) -> list[CommandOutcome]:
         words = "Only your own keys are read again while something runs; /reload reads the rest when it has ended."
         return [ReadOwnFiles(), Say(words, "warning")]
     await runtime.live.mcp.refresh()
+    names = await runtime.live.extensions.reload()
     changed = reload_system_entry(runtime.live)
     runtime.live.publish_usage()
-    names = await runtime.live.extensions.reload()
     loaded = (f" Extensions: {', '.join(names)}." if names else "") + await _reload_hooks(runtime)
     return [
         ReadOwnFiles(),

@@ -170,13 +170,14 @@ class AgentsSettings(Section, frozen=True, kw_only=True):
 class ExtensionSettings(Section, frozen=True, kw_only=True):
     """Python extensions. `paths` are files, packages or folders of them, seen from Tenuto's home; `disabled` names.
 
-    `hook_timeout` is the seconds that one extension has for an answer.
+    `hook_timeout` is the seconds that one extension has for an answer, `load_timeout` those for its import and `setup`.
     """
 
     enabled: bool = True
     paths: tuple[str, ...] = ()
     disabled: tuple[str, ...] = ()
     hook_timeout: Wait = 120.0
+    load_timeout: Wait = 10.0
 
 
 class SandboxSettings(Section, frozen=True, kw_only=True):

@@ -332,6 +332,13 @@ class RetryEvent(Event, frozen=True, kw_only=True, tag="retry"):
     reason: str
 
 
+class ExtensionStatusEvent(Event, frozen=True, kw_only=True, tag="extension_status"):
+    """What an extension has in the footer is now `text`, one line; empty: nothing any more."""
+
+    extension: str
+    text: str = ""
+
+
 class QueueItem(msgspec.Struct, frozen=True, kw_only=True):
     """One queued prompt."""
 
@@ -477,6 +484,7 @@ AnyEvent = (
     | QueueChangedEvent
     | PromptReturnedEvent
     | NoticeEvent
+    | ExtensionStatusEvent
     | ShellStartedEvent
     | ShellOutputEvent
     | ShellFinishedEvent
