@@ -78,6 +78,7 @@ SUBCOMMANDS = (
     "sandbox",
     "trust",
     "hooks",
+    "extensions",
     "skills",
     "mcp",
 )

@@ -244,6 +244,10 @@ def _subcommand(words: tuple[str, ...]) -> Callable[[], int]:
         from tenuto.cli.hooks import run_hooks
 
         return lambda: run_hooks(tuple(rest), home, os.environ)
+    if name == "extensions":
+        from tenuto.cli.extensions import run_extensions
+
+        return lambda: run_extensions(tuple(rest), home, os.environ)
     if name == "models":
         from tenuto.cli.models import run_models
 

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
 from tenuto.cli.arguments import working_directory
-from tenuto.cli.doctor import brought, files, guards, models, programs, screen, servers
+from tenuto.cli.doctor import brought, extensions, files, guards, models, programs, screen, servers
 from tenuto.cli.doctor.rows import Row, State, Streams, Surroundings, count_states, print_rows
 from tenuto.cli.parsing import Parser, complain, parse, say_json
 from tenuto.config.settings import read_sources, settings_of
@@ -43,6 +43,7 @@ CHECKS: tuple[Check, ...] = (
     files.check_settings,
     files.check_instructions,
     files.check_hooks,
+    extensions.check_extensions,
     guards.check_sandbox,
     guards.check_approvals,
     guards.check_trust,
