@@ -10,8 +10,16 @@ from itertools import pairwise
 import pytest
 
 from tenuto.command.outcome import Say
-from tenuto.protocol.event import ContextUsageEvent, ExtensionStatusEvent, NoticeEvent, ToolOutputEvent, ToolResultEvent
+from tenuto.protocol.event import (
+    ApprovalRequestedEvent,
+    ContextUsageEvent,
+    ExtensionStatusEvent,
+    NoticeEvent,
+    ToolOutputEvent,
+    ToolResultEvent,
+)
 from tenuto.protocol.message import OwnView
+from tenuto.protocol.operation import AnswerApprovalOperation
 from tests.core.compacting import interrupt, until
 from tests.core.harness import agent, reopened
 from tests.extension.extending import extend, notices
@@ -262,6 +270,24 @@ async def test_a_tool_asks_unless_it_only_reads_and_plan_mode_refuses_what_does_
         async with agent(tmp_path, script, mode=mode, sandboxed=False) as running:
             await running.ask("go")
             assert (running.of(ToolResultEvent)[0].message.parts[0].text == "ran") is is_run
+
+
+async def test_an_answer_for_the_session_covers_the_tool_from_then_on(tmp_path):
+    extend(tmp_path, tool("return 'ran'", read_only=False))
+    call = Reply(tool_calls=[Call("probe", {"what": "now"})])
+    async with agent(tmp_path, [call, call, Reply("done")], mode="ask") as running:
+        await running.send("go")
+        request = await running.until(ApprovalRequestedEvent)
+        assert (request.tool, request.summary) == ("probe", 'what="now"')
+        assert request.detail.startswith("probe of the extension mine")
+        assert [kind.rules for kind in request.kinds] == [("tool(probe)",)]
+        operation = AnswerApprovalOperation(
+            session_id=running.runtime.session_id, request_id=request.request_id, decision="session"
+        )
+        await running.runtime.submit(operation)
+        await asyncio.wait_for(running.runtime.wait_settled(), 20)
+        assert [event.message.parts[0].text for event in running.of(ToolResultEvent)] == ["ran", "ran"]
+        assert len(running.of(ApprovalRequestedEvent)) == 1
 
 
 async def test_a_rule_of_the_users_covers_a_tool_of_an_extension(tmp_path):
