@@ -81,6 +81,7 @@ SUBCOMMANDS = {
     "sandbox": "tenuto.cli.sandboxing:run_sandbox",
     "trust": "tenuto.cli.trust:run_trust",
     "hooks": "tenuto.cli.hooks:run_hooks",
+    "extensions": "tenuto.cli.extensions:run_extensions",
     "skills": "tenuto.cli.skills:run_skills",
     "plugins": "tenuto.cli.plugins.command:run_plugins",
     "mcp": "tenuto.cli.mcp:run_mcp",

@@ -118,9 +118,9 @@ async def run_reload(runtime: Runtime, argument: str) -> list[CommandOutcome]:
         return [ReadOwnFiles(), Say(words, "warning")]
     forget_what_was_read()
     await runtime.live.mcp.refresh()
+    names = await runtime.live.extensions.reload()
     changed = reload_system_entry(runtime.live)
     runtime.live.publish_usage()
-    names = await runtime.live.extensions.reload()
     loaded = (f" Extensions: {', '.join(names)}." if names else "") + await _reload_hooks(runtime)
     return [
         ReadOwnFiles(),

@@ -242,7 +242,7 @@ class AgentsSettings(Section, frozen=True, kw_only=True):
 class ExtensionSettings(Section, frozen=True, kw_only=True):
     """Python extensions. `paths` are files, packages or folders of them, seen from Tenuto's home; `disabled` names.
 
-    `hook_timeout` is the seconds that one extension has for an answer.
+    `hook_timeout` is the seconds that one extension has for an answer, `load_timeout` those for its import and `setup`.
     """
 
     enabled: bool = True
@@ -253,6 +253,8 @@ class ExtensionSettings(Section, frozen=True, kw_only=True):
     """Names of extensions that are not loaded."""
     hook_timeout: Wait = 120.0
     """Seconds that an extension, or a compaction strategy of yours, has for an answer. Esc ends the wait earlier."""
+    load_timeout: Wait = 10.0
+    """Seconds that an extension has for its import and its `setup`; the first prompt waits that long."""
 
 
 class SandboxSettings(Section, frozen=True, kw_only=True):

@@ -16,6 +16,7 @@ from tenuto.config.settings import Settings
 from tenuto.core.bus import EventBus
 from tenuto.core.closing import close_session
 from tenuto.core.errors import UsageError
+from tenuto.core.extension_acts import acts_in
 from tenuto.core.session_tools import begin_servers, connect_tools
 from tenuto.core.state.approvals import OpenApprovals
 from tenuto.core.state.children import Children
@@ -98,7 +99,7 @@ class Opener:
         self._bus = bus
         self._tools = ToolRegistry()
         self.models = ModelRegistry(settings, start.home, start.environ)
-        self._extensions = Extensions(start.home, settings.extensions)
+        self.extensions = Extensions(start.home, settings.extensions, self._tools, self.models)
         self.trusting = Trusting(start.home)
         self._current: LiveSession | None = None
         self._refreshing: asyncio.Task[None] | None = None
@@ -206,7 +207,7 @@ class Opener:
         """Close the open session and the connections."""
         if self._current is not None:
             await self._leave("other")
-        await self._extensions.close()
+        await self.extensions.close()
         await self.models.close()
 
     def _create(self, cwd: Path) -> Session:
@@ -340,7 +341,7 @@ class Opener:
         await self._end_left(session)
         if not session.is_read_only:
             self._note_start(session, model, effort, mode, start.directories if is_first else ())
-        self._current = LiveSession(
+        live = self._current = LiveSession(
             session=session,
             in_use=self._in_use,
             models=self.models,
@@ -358,7 +359,7 @@ class Opener:
             limits=start.limits,
             given=self._given,
             answer_note=start.answer_note,
-            extensions=self._extensions,
+            extensions=self.extensions,
             hooks=self._find_hooks(session),
             mcp=SessionServers(self._tools),
             model=ModelState(self.models.facts(model)),
@@ -366,26 +367,25 @@ class Opener:
             compaction=CompactionState(strategy=start.compaction),
             children=Children(self._in_use.settings.agents.side_by_side),
         )
-        self.models.load_blob = self._current.load_blob
-        begin_servers(self._current, self._in_use.settings, self._start.environ)
-        self._current.tool_context.jobs.changed = partial(self._note_jobs, self._current)
-        connect_tools(self._current)
+        self.models.load_blob = live.load_blob
+        begin_servers(live, self._in_use.settings, self._start.environ)
+        live.tool_context.jobs.changed = partial(self._note_jobs, live)
+        connect_tools(live)
         if self.run_agent is not None and not session.is_read_only:
-            self._current.tool_context.run_agent = partial(self.run_agent, self._current)
-        self._announce(self._current, resumed=resumed, locked=locked)
-        live = self._current
+            live.tool_context.run_agent = partial(self.run_agent, live)
+        self._announce(live, resumed=resumed, locked=locked)
         self._say_remarks(live)
         if problem:
             live.notify(problem, "warning")
         elif model == OFFLINE_MODEL and not (resumed or start.model or self._in_use.settings.model):
             live.notify(FIRST_RUN)
-        self._extensions.begin(live.session.cwd, live.notify, live.warn, live.compaction.wish)
+        self.extensions.begin(live.session.cwd, acts_in(live))
         self.trusting.begin(live)
         if live.hooks is not None:
             from tenuto.core.hooks.life import begin_session
 
             begin_session(live, "resume" if resumed else "startup" if is_first else "clear")
-        self._refresh(self._current)
+        self._refresh(live)
 
     def _note_start(self, session: Session, model: str, effort: str, mode: Mode, directories: Sequence[str]) -> None:
         """Write down what the session begins with, as far as that is new."""
@@ -400,10 +400,9 @@ class Opener:
 
     def _make_sandbox(self, session: Session) -> Sandbox:
         wishes = self._in_use.settings.sandbox
-        wanted = wishes.enabled and self._start.sandboxed
         return make_sandbox(
             *(wishes, session.cwd, self._start.home, session.store.outputs),
-            wanted=wanted,
+            wanted=wishes.enabled and self._start.sandboxed,
             added=lambda: session.state.directories,
         )
 
@@ -525,6 +524,7 @@ class Opener:
         may_choose = self._start.interactive and not (self._current is None and self._start.model)
         try:
             model, effort = await self._choose_model(session)
+            await self.extensions.provide(model, session.cwd)
             self.models.require(model)
             await self.models.require_name(model)
         except (ModelError, UsageError) as error:

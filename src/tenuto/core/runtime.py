@@ -57,6 +57,7 @@ class Runtime:
         self.opener.run_agent = _run_agent
         self._settled: asyncio.Future[TaskSettledEvent] | None = None
         self.bus.subscribe(self._note)
+        self.bus.subscribe(self.opener.extensions.hear)
         self._ahead: AheadOfTime | None = None
         self._refreshing: asyncio.Task[None] | None = None
         if self.settings.compaction.ahead or self.settings.compaction.idle:

@@ -362,6 +362,13 @@ class HooksRunningEvent(Event, frozen=True, kw_only=True, tag="hooks_running"):
     names: tuple[str, ...] = ()
 
 
+class ExtensionStatusEvent(Event, frozen=True, kw_only=True, tag="extension_status"):
+    """What an extension has in the footer is now `text`, one line; empty: nothing any more."""
+
+    extension: str
+    text: str = ""
+
+
 class QueueItem(msgspec.Struct, frozen=True, kw_only=True):
     """One queued prompt."""
 
@@ -509,6 +516,7 @@ AnyEvent = (
     | QueueChangedEvent
     | PromptReturnedEvent
     | NoticeEvent
+    | ExtensionStatusEvent
     | ShellStartedEvent
     | ShellOutputEvent
     | ShellFinishedEvent

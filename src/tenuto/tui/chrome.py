@@ -315,9 +315,22 @@ MODE_STYLES = {"ask": "status.mode", "edits": "success", "auto": "warning", "pla
 GAP = "gap"
 """Not an item: what comes after it stands at the right edge."""
 COMMAND = "command"
-ITEMS = ("mode", "model", "directory", "branch", GAP, "queue", "jobs", "tokens", "cost", "context")
+ITEMS = ("mode", "model", "directory", "branch", "extensions", GAP, "queue", "jobs", "tokens", "cost", "context")
 """What shows where nobody has said anything; the user's own command comes behind the branch."""
-DROPPED = ("bar", "tokens", "cost", "branch", "jobs", COMMAND, "directory", "effort", "queue", "context", "model")
+DROPPED = (
+    "bar",
+    "tokens",
+    "cost",
+    "extensions",
+    "branch",
+    "jobs",
+    COMMAND,
+    "directory",
+    "effort",
+    "queue",
+    "context",
+    "model",
+)
 """What goes where there is no room, first to last; the mode stays."""
 
 
@@ -438,6 +451,11 @@ def _branch(facts: FooterFacts) -> list[Span]:
     return [(branch + ("*" if facts.status.dirty else ""), "status")] if branch else []
 
 
+def _extensions(facts: FooterFacts) -> list[Span]:
+    shown = facts.status.extensions
+    return [(sanitize_line(" · ".join(shown[name] for name in sorted(shown))), "status")] if shown else []
+
+
 def _queue(facts: FooterFacts) -> list[Span]:
     return [(f"{len(facts.state.queue)} queued", "accent")] if facts.state.queue else []
 
@@ -502,6 +520,7 @@ RENDERERS: Mapping[str, Callable[[FooterFacts], list[Span]]] = {
     "model": _model,
     "directory": _directory,
     "branch": _branch,
+    "extensions": _extensions,
     "queue": _queue,
     "jobs": _jobs,
     "tokens": _tokens,

@@ -412,7 +412,7 @@ class Desk:
         if effect.in_shell:
             self._spawn(self._complete_shell(effect), "complete")
             return
-        target = find_target(effect.text, effect.cursor)
+        target = find_target(effect.text, effect.cursor, self._state.own_commands)
         if target is None:
             return
         if target.kind == "command":

@@ -497,7 +497,8 @@ class Runner:
         from tenuto.command.registry import find_command
 
         name = line.split(maxsplit=1)[0]
-        command = find_command(name.removeprefix("/"))
+        word = name.removeprefix("/")
+        command = find_command(word) or next((one for one in self.state.own_commands if one.name == word), None)
         can_stop = command is not None and command.stoppable
         lasting = self._later(COMMAND_PATIENCE, lambda: self.handle(intents.CommandLasts(name, can_stop)))
         task = asyncio.current_task()

@@ -170,6 +170,7 @@ class AgentTask:
         while queue := self._live.session.state.queue:
             ensure_system_entry(self._live)
             close_open_plan(self._live)
+            self._live.task.questions = self._live.task.added = 0
             self._live.store_side_commands()
             await remind_at_prompt(self._live)
             if await self._send(queue[0]):

@@ -26,6 +26,8 @@ from tenuto.config.project import EXTENSIONS, RefusedFileError, find_upwards, pr
 from tenuto.config.settings import Settings
 from tenuto.config.skills import find_skills
 from tenuto.config.sources import ENVIRONMENT, read_sources
+from tenuto.core.state.trust import trusted_extensions
+from tenuto.extension.finding import find_extensions, list_files
 from tenuto.extension.hooks.files import read_hook_files
 from tenuto.extension.hooks.trusting import STATES, HookTrust
 from tenuto.text.bounding import shorten
@@ -368,20 +370,45 @@ def _object(value: object) -> Mapping[str, Any]:
 
 
 def _extensions(around: Around) -> Iterator[Found]:
-    from tenuto.core.state.trust import trusted_extensions
-    from tenuto.extension.host import list_files
+    listed, problems = list_extensions(around.home, around.cwd, around.settings)
+    for one in listed:
+        left = "" if one.state == "loaded" else one.state
+        yield around.row("extensions", one.name, one.place, left_out=left, do=TRUST if "trust" in left else "")
+    yield from (around.problem("extensions", line, do="correct the setting, or rename one") for line in problems)
 
-    disabled = around.settings.extensions.disabled
-    for path in list_files(around.home / "extensions"):
-        left = "you switched it off (extensions.disabled)" if path.stem in disabled else ""
-        yield around.row("extensions", path.stem, path, left_out=left)
-    folder = find_upwards(around.cwd, around.home, EXTENSIONS)
-    if folder is None:
-        return
-    trusted = trusted_extensions(around.cwd, around.home)
-    for path in list_files(folder):
-        left = "" if path in trusted else "you have not trusted it"
-        yield around.row("extensions", path.stem, path, left_out=left, do=TRUST if left else "")
+
+class Listed(msgspec.Struct, frozen=True, kw_only=True):
+    """An extension of a list. `origin` is user, project or package; `state` says whether it runs here."""
+
+    name: str
+    place: str
+    origin: str
+    state: str
+
+
+def list_extensions(home: Path, cwd: Path, settings: Settings) -> tuple[list[Listed], tuple[str, ...]]:
+    """Return all extensions that there are for a directory, and a line for each thing that is wrong. None is run."""
+    own = settings.extensions
+    everything = find_extensions(home, msgspec.structs.replace(own, disabled=()))
+    off = "off (extensions.enabled)"
+    rows = [
+        Listed(
+            name=source.name,
+            place=source.place,
+            origin="user" if Path(source.place).is_absolute() else "package",
+            state=off if not own.enabled else "disabled" if source.name in own.disabled else "loaded",
+        )
+        for source in everything.sources
+    ]
+    folder = find_upwards(cwd, home, EXTENSIONS)
+    if folder is not None:
+        trusted, taken = trusted_extensions(cwd, home), {row.name for row in rows}
+        for path in list_files(folder):
+            state = "loaded" if path in trusted else "not trusted, so not run: tenuto trust"
+            state = "not used: another has the same name" if path.stem in taken else state
+            state = "disabled" if path.stem in own.disabled else state
+            rows.append(Listed(name=path.stem, place=str(path), origin="project", state=state if own.enabled else off))
+    return rows, everything.problems
 
 
 FINDERS: dict[FoundKind, Callable[[Around], Iterable[Found]]] = {

@@ -51,7 +51,7 @@ from tenuto.tool.run.registry import ToolRegistry
 
 if TYPE_CHECKING:
     from tenuto.extension.hooks.commands import HookCommands
-    from tenuto.protocol.entry import ShellEntry
+    from tenuto.protocol.entry import ExtensionEntry, ShellEntry
     from tenuto.protocol.event import Outcome
     from tenuto.protocol.operation import OpeningOperation
     from tenuto.session.session import Session
@@ -160,6 +160,14 @@ class TaskState(Struct, eq=False):
     """What hooks say of commands that ran for a prompt: told at the next boundary."""
     refused: int = 0
     """How many calls needed an approval that nobody could give, since the session was idle."""
+    entries: list[ExtensionEntry] = field(default_factory=list["ExtensionEntry"])
+    """What extensions add to the view at the next boundary."""
+    questions: int = 0
+    """How many questions extensions have asked the model since the user's last prompt."""
+    added: int = 0
+    """How many texts extensions have added since then."""
+    asking: set[asyncio.Future[str]] = field(default_factory=set["asyncio.Future[str]"])
+    """The questions of extensions that are being answered."""
     boundary: Boundary = field(default_factory=Boundary)
     """Where the running task can be held."""
     side_command: SideCommand = field(default_factory=SideCommand)
@@ -541,8 +549,11 @@ class LiveSession(SessionServices, frozen=True, eq=False, kw_only=True):
             self.notify("The session is saved again.")
 
     def store_side_commands(self) -> None:
-        """Put what the user's commands beside the task have written into the history, at a boundary."""
-        if self.task.side_command.store(self.session):
+        """Put what came of the user's commands beside the task, and of extensions, into the history, at a boundary."""
+        entries, self.task.entries = self.task.entries, []
+        for entry in entries:
+            self.session.append(entry)
+        if self.task.side_command.store(self.session) or entries:
             self.publish_usage()
 
     def settled_event(self) -> TaskSettledEvent:

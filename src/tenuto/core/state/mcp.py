@@ -69,7 +69,7 @@ class SessionServers:
 
         `told` returns what the model was told of tools that are not built in, `None` before its first request.
         """
-        self._registry.attach(None)
+        self._registry.attach("servers", None)
         self._settings, self._notify, self._told = settings.mcp, notify, told
         if may_have_servers(place.home, place.cwd, settings):
             self._again = partial(self._start, settings, place, ask)
@@ -101,7 +101,7 @@ class SessionServers:
         )
         ears = Ears(notify=self._notify, changed=self._changed, ask=ask)
         self.hub = McpHub(configured.servers, around, ears, settings.mcp.defer_over, known)
-        self._registry.attach(self.hub)
+        self._registry.attach("servers", self.hub)
         self.hub.start()
 
     async def follow_trust(self) -> None:
@@ -140,7 +140,7 @@ class SessionServers:
             self._starting.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.wait((self._starting,))
-        self._registry.attach(None)
+        self._registry.attach("servers", None)
         if self.hub is not None:
             await self.hub.close()
             if not keep_logs:

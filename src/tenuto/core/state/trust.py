@@ -199,7 +199,7 @@ def _extensions(project: Project) -> Iterable[tuple[Path, TrustItem]]:
     folder = find_upwards(project.cwd, project.home, EXTENSIONS)
     if folder is None:
         return
-    from tenuto.extension.host import list_files
+    from tenuto.extension.finding import list_files
 
     for path in list_files(folder):
         files = sorted(_files_of(path), key=str)

@@ -27,6 +27,7 @@ SUBCOMMANDS = frozenset(
         "sandbox",
         "trust",
         "hooks",
+        "extensions",
         "skills",
         "plugins",
         "mcp",

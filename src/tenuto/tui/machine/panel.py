@@ -123,7 +123,7 @@ def accept_completion(change: Change, intent: AcceptCompletion) -> None:
     item = popup.items[place]
     draft = state.draft
     # The word may have grown since the popup was filled.
-    target = find_target(draft.text, draft.cursor)
+    target = find_target(draft.text, draft.cursor, change.state.own_commands)
     end = target.end if target is not None and target.start == popup.start else popup.end
     typed = draft.text[popup.start : end]
     is_old = intent.index is None and popup.generation != state.completion_generation

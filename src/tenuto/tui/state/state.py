@@ -37,6 +37,7 @@ class StatusLine(msgspec.Struct, kw_only=True):
 
     `mode` is `None` as long as it is not known. `dirty` says that tracked files are not as committed; `jobs` is how
     many background jobs run; `began` is how the conversation began. `sandboxed` is false where the user does without.
+    `extensions` is what extensions show, by their names.
     """
 
     model: str = ""
@@ -56,6 +57,7 @@ class StatusLine(msgspec.Struct, kw_only=True):
     total: Usage = msgspec.field(default_factory=Usage)
     jobs: int = 0
     sandboxed: bool = True
+    extensions: dict[str, str] = msgspec.field(default_factory=dict[str, str])
 
     @property
     def cost(self) -> float | None:
