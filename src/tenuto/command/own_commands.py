@@ -1,5 +1,5 @@
-"""Commands that users and projects bring: skills (`/skill:NAME`, `/NAME`) and command files (`/NAME`, `/folder:NAME`);
-prompts of MCP servers (`/mcp__SERVER__PROMPT`) are listed with them, and run by `mcp_commands`.
+"""Commands that users and projects bring: of extensions, skills (`/skill:NAME`, `/NAME`) and command files (`/NAME`,
+`/folder:NAME`); prompts of MCP servers (`/mcp__SERVER__PROMPT`) are listed with them, and run by `mcp_commands`.
 
 A built-in command of a name goes before all of them, then one of an extension, then a skill, then a file.
 """

@@ -121,7 +121,8 @@ class CompactionSettings(Section, frozen=True, kw_only=True):
     """How much of your earlier messages is carried over word for word."""
     strategy: str = ""
     """Another way to compact, as `module:ClassName`: a built-in one, an installed one, or a file in `strategies/` of
-    Tenuto's home. See [extensions.md](extensions.md#compaction-strategies). Empty: the ladder."""
+    Tenuto's home; or the name of one that an extension registers. See
+    [extensions.md](extensions.md#compaction-strategies). Empty: the ladder."""
     model: str = ""
     """The model that writes summaries, as `provider/name`. Empty: the session's own, which also takes over when this
     one cannot be used."""
