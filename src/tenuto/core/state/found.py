@@ -284,7 +284,8 @@ def _hooks(around: Around) -> Iterator[Found]:
         left = left or STATES[verdicts[command]].removeprefix("not run: ")
         matcher = f" {command.matcher}" if command.matcher not in ("", "*") else ""
         does = shorten(" ".join(command.command.split()), _SHOWN)
-        yield around.row("hooks", f"{command.event}{matcher}", command.file.path, does=does, left_out=left)
+        do = TRUST if left and verdicts[command] != "trusted" else ""
+        yield around.row("hooks", f"{command.event}{matcher}", command.file.path, does=does, left_out=left, do=do)
     for problem in read.problems:
         yield around.problem("hooks", problem, do="change it, or leave it out")
 
