@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import json
 import sys
@@ -10,7 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tenuto.protocol.event import ToolResultEvent
+from tenuto.protocol.event import ApprovalRequestedEvent, ToolResultEvent
+from tenuto.protocol.operation import AnswerApprovalOperation
 from tests.core.harness import agent, one_call_each
 from tests.core.hooking import about_hooks, group, hook, is_dead, kept, own, says
 from tests.core.test_hooks import MAKE, made
@@ -126,6 +128,17 @@ answers = st.fixed_dictionaries(
 )
 
 
+async def allow_all(running) -> None:
+    """Answer every question that comes, as a user who allows it once."""
+    for number in itertools.count(1):
+        request = await running.until(ApprovalRequestedEvent, number, timeout=60)
+        await running.runtime.submit(
+            AnswerApprovalOperation(
+                session_id=running.runtime.session_id, request_id=request.request_id, decision="once"
+            )
+        )
+
+
 @given(said=st.lists(answers, min_size=1, max_size=2), event=st.sampled_from(["PreToolUse", "PostToolUse", "Stop"]))
 @settings(parent=few_examples(), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 async def test_whatever_hooks_say_no_turn_is_lost_and_what_was_sent_stays(tmp_path_factory, said, event):
@@ -133,8 +146,10 @@ async def test_whatever_hooks_say_no_turn_is_lost_and_what_was_sent_stays(tmp_pa
     commands = [says(tmp_path, json.dumps(one), f"answer{number}") for number, one in enumerate(said)]
     own(tmp_path, **{event: [group(*commands)]})
     async with agent(tmp_path, one_call_each(MAKE, MAKE)) as running:
+        answering = asyncio.create_task(allow_all(running))  # a hook may have the user asked
         assert (await running.ask("go")).outcome in {"completed", "declined"}
         assert (await running.ask("again")).outcome in {"completed", "declined"}
+        answering.cancel()
         requests = running.server.requests
         assert not any(request.refused for request in requests) and not running.server.faults
         for before, after in itertools.pairwise(requests):

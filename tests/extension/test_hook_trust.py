@@ -270,7 +270,7 @@ def test_the_command_line_shows_what_is_decided(tmp_path):
     path = write_hooks(tmp_path / "work" / ".claude/settings.json", Stop=[group("true")])
     assert "not run: not trusted yet" in tenuto(tmp_path, "hooks", "list").stdout
     assert "hook Stop (.claude/settings.json): runs as you" in tenuto(tmp_path, "trust").stdout
-    assert "1 hook of this project not run" in tenuto(tmp_path, "doctor").stdout
+    assert "is not used:" in tenuto(tmp_path, "doctor").stdout and "tenuto trust" in tenuto(tmp_path, "doctor").stdout
     tenuto(tmp_path, "trust", "allow")
     assert "not run" not in tenuto(tmp_path, "hooks", "list").stdout
     assert json.loads(tenuto(tmp_path, "hooks", "--json").stdout)["hooks"][0]["runs"] is True

@@ -491,7 +491,7 @@ class Executor:
             if running is not None:
                 await running.finished.wait()
             await live.task.side_command.stop()
-            _end_questions(live)
+            live.task.end_questions()
             live.store_side_commands()
             await live.compaction.background.stop()
             live.task.queue_waiting = bool(live.session.state.queue)
@@ -581,18 +581,12 @@ class Executor:
             failure = NoticeEntry(text=event.error, level="error", kind=FAILED_KIND)
             live.attempt(lambda: live.session.append(failure))
         if event.outcome == "interrupted":
-            _end_questions(live)
+            live.task.end_questions()
         if event.outcome != "completed":
             live.task.queue_waiting = bool(live.session.state.queue)  # what is typed from now on is meant to be sent
             live.attempt(live.publish_queue)
         live.attempt(live.store_side_commands)
         self.go_on(live)
-
-
-def _end_questions(live: LiveSession) -> None:
-    """End what extensions ask the model: the turn that they do it in is over."""
-    for asking in tuple(live.task.asking):
-        asking.cancel()
 
 
 async def _wait_for_side_command(live: LiveSession) -> None:

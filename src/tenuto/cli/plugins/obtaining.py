@@ -38,6 +38,7 @@ from tenuto.config.plugins.marketplace import (
 from tenuto.guard.git import GitFailedError, GitRefusedError
 from tenuto.guard.git_fetching import check_address, fetch_repository
 from tenuto.private_files import make_directory, make_new_directory, write_new
+from tenuto.text.writable import to_json
 
 SECONDS = 120.0
 """That fetching a repository may take."""
@@ -131,11 +132,11 @@ def _stage(wanted: Wanted, stage: Path, environ: Mapping[str, str], seconds: flo
     copy_folder(folder, target, root)
     if entry is not None and not has_manifest:
         make_directory((target / MANIFESTS[0]).parent)
-        write_new(target / MANIFESTS[0], msgspec.json.format(msgspec.json.encode(entry.values)))
+        write_new(target / MANIFESTS[0], msgspec.json.format(to_json(entry.values)))
     record = Record(
         source=wanted.source, digest=digest_folder(target), ref=wanted.ref, entry=wanted.entry, commit=commit
     )
-    write_new(stage / FILE, msgspec.json.encode({name: record}))
+    write_new(stage / FILE, to_json({name: record}))
     added = read_added(stage).find(name)
     if added is None or added.plugin is None or added.state != "used":
         raise PluginError(added.problem if added is not None else "it cannot be read")

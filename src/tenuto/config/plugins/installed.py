@@ -19,6 +19,7 @@ from tenuto.config.consent import digest_of
 from tenuto.config.plugins.manifest import DATA, Plugin, PluginError, is_name, read_plugin
 from tenuto.config.project import HookFile, RefusedFileError, find_hook_files, read_regular
 from tenuto.private_files import doubt_file, locked, make_directory, replace_file
+from tenuto.text.writable import to_json
 
 FOLDER, FILE = "plugins", "plugins.json"
 MAX_FILES, MAX_BYTES = 5_000, 50_000_000
@@ -196,7 +197,7 @@ def changing_records(home: Path) -> Generator[dict[str, Record]]:
             stamp = _stamp(file)
             records = dict(_read_records(file, stamp)) if stamp else {}
             yield records
-            text = msgspec.json.format(msgspec.json.encode(records), indent=1)
+            text = msgspec.json.format(to_json(records), indent=1)
             replace_file(file, text + b"\n")
     except OSError as error:
         raise PluginsError(f"{file} cannot be written: {error.strerror or error}") from error

@@ -172,6 +172,11 @@ class TaskState(Struct, eq=False):
     """Where the running task can be held."""
     side_command: SideCommand = field(default_factory=SideCommand)
 
+    def end_questions(self) -> None:
+        """End what extensions ask the model: the turn that they do it in is over."""
+        for asking in tuple(self.asking):
+            asking.cancel()
+
 
 T = TypeVar("T")
 LOOKED_AT = 200
