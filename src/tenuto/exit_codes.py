@@ -1,4 +1,7 @@
-"""Exit codes of the program (DESIGN section 9). The texts below them make `docs/reference/exit-codes.md`."""
+"""Exit codes of the program (DESIGN section 9).
+
+The text under each makes its row in `docs/reference/exit-codes.md` and the README (`scripts/manual`).
+"""
 
 from __future__ import annotations
 
