@@ -21,6 +21,13 @@ PAGES = {
 }
 """Files of the repository's root, and what they are called on the site."""
 
+CODE = re.compile(r"`[^`]+`")
+
+
+def _with_plain_bars(code: re.Match[str]) -> str:
+    """A bar in the code of a table is escaped for GitHub; MkDocs knows it by the code around it."""
+    return code[0].replace("\\|", "|")
+
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages; their links are written as from the root of the repository."""
@@ -34,7 +41,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Let links out of `docs/` lead to the pages that stand for those files."""
+    """Let links out of `docs/` lead to the pages that stand for those files, and write tables as MkDocs reads them."""
+    markdown = re.sub(r"^\|.*$", lambda row: CODE.sub(_with_plain_bars, row[0]), markdown, flags=re.MULTILINE)
     for name, page in PAGES.items():
         markdown = re.sub(rf"\]\(((?:\.\./)*)\.\./{re.escape(name)}(?=[)#])", rf"](\1{page}", markdown)
     return markdown
