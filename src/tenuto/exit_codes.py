@@ -11,8 +11,8 @@ FAILED = 1
 """Failed; the reason is on standard error. Also when standard output closes before the end (`| head`): the run stops at
 once, and the session is saved."""
 BAD_USAGE = 2
-"""Bad usage: a wrong option, a model without a key, a session that does not exist, a standard output that is closed from
-the start."""
+"""Bad usage: a wrong option, a model without a key, a session that does not exist, a standard output that is closed
+from the start."""
 CUT_OFF = 3
 """Cut off: the model's output limit ended its answer four times in a row; what came of it is on standard output."""
 LIMIT_REACHED = 4

@@ -24,6 +24,8 @@ from tests.server import Call, Reply, Request, ServerThread
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(\S*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+FILE = re.compile(r"# \S+/\S+\n")
+"""Begins a block that is a file, by its name."""
 SHELL = {"sh", "bash", "zsh", "shell", "console"}
 MODEL = "openai-chat/test"
 SCREEN = "it opens a screen; tests/terminal starts them"
@@ -42,6 +44,7 @@ ELSEWHERE = {
     "docs/headless.md": ("", "test_headless_page.py", "test_an_example_runs"),
     "docs/mcp.md": ("", "test_mcp.py", "test_every_command_of_the_page_runs_as_it_stands"),
     "docs/skills.md": ("", "test_skills.py", "test_j2_the_example_of_the_page_is_listed_checked_and_used"),
+    "docs/plugins.md": ("", "test_plugins.py", "test_j7_every_command_of_the_page_runs_as_it_stands"),
     "docs/configuration.md": ("tenuto config", "test_config.py", "test_the_examples_of_the_document_do_what_they_say"),
 }
 """Pages whose lines that begin so are run by a test of their own: the beginning, its file, its name."""
@@ -75,7 +78,7 @@ def examples(page: Path) -> list[Example]:
     name = str(page.relative_to(ROOT))
     found: list[Example] = []
     for language, text in BLOCK.findall(page.read_text(encoding="utf-8")):
-        if language in SHELL:
+        if language in SHELL and not FILE.match(text):
             whole = re.sub(r"\\\n\s*|(?<=\|)\n\s*", " ", text)
             lines = (re.sub(r"\s+#\s.*", "", line).strip() for line in whole.splitlines())
             found += [Example(name, line) for line in lines if line]
@@ -120,11 +123,28 @@ def with_a_project_that_asks_for_trust(run: Callable[..., str], work: Path) -> d
     return {"4e559852": json.loads(run("trust", "--json"))["items"][0]["id"]}
 
 
-def with_the_server_of_the_page(_run: Callable[..., str], work: Path) -> dict[str, str]:
-    """The file with the tool that the page prints."""
-    ((_, code),) = [found for found in BLOCK.findall((ROOT / "docs/own-tools.md").read_text()) if found[0] == "python"]
-    (work / "tickets.py").write_text(code)
+def blocks_of(page: str, language: str) -> list[str]:
+    return [text for kind, text in BLOCK.findall((ROOT / page).read_text(encoding="utf-8")) if kind == language]
+
+
+def with_the_files_of_the_page(_run: Callable[..., str], work: Path) -> dict[str, str]:
+    """The server and the extension that the page prints."""
+    server, extension = blocks_of("docs/own-tools.md", "python")
+    (work / "tickets.py").write_text(server)
+    write_extension(work, "tickets", extension)
     return {}
+
+
+def with_the_first_extension(_run: Callable[..., str], work: Path) -> dict[str, str]:
+    """The first extension that the page prints."""
+    write_extension(work, "announce", blocks_of("docs/extensions.md", "python")[0])
+    return {}
+
+
+def write_extension(work: Path, name: str, code: str) -> None:
+    folder = work.parent / "home" / "extensions"
+    folder.mkdir()
+    (folder / f"{name}.py").write_text(code)
 
 
 def with_a_change(_run: Callable[..., str], work: Path) -> dict[str, str]:
@@ -144,7 +164,8 @@ PREPARED = {
     "README.md": with_a_change,
     "docs/big-sessions.md": with_a_session,
     "docs/export.md": with_a_session,
-    "docs/own-tools.md": with_the_server_of_the_page,
+    "docs/extensions.md": with_the_first_extension,
+    "docs/own-tools.md": with_the_files_of_the_page,
     "docs/tutorial.md": with_an_empty_folder,
     "docs/trust.md": with_a_project_that_asks_for_trust,
 }
@@ -196,6 +217,7 @@ def run_lines(
     codes = work.parent / "codes"
     script = ["set -o pipefail"]
     for line in lines:
+        line = re.sub(r'^eval "\$\((.*)\)"$', r"\1 > /dev/null && \g<0>", line)  # its own code is that of the result
         for word, value in stands_for.items():
             line = re.sub(rf"\b{word}\b", value, line)
         script += [line.replace("| less", "| cat"), f"echo $? >> {codes}"]
@@ -221,5 +243,5 @@ def test_k6_what_a_user_would_type_stands_in_a_block_of_shell(page):
     """A block of another kind would not be run."""
     others = [text for kind, text in BLOCK.findall(page.read_text(encoding="utf-8")) if kind in ("", "text")]
     assert [
-        line for text in others for line in text.splitlines() if re.match(r"(\$ )?(tenuto|scripts/|\./)", line)
+        line for text in others for line in text.splitlines() if re.match(r"(\$ )?(tenuto(?= |$)|scripts/|\./)", line)
     ] == []
