@@ -21,7 +21,7 @@ CALLS_REFUSED = 5
 """Done, but calls were refused: each has a line on standard error; the last line names the mode that allows them."""
 DECLINED = 6
 """The model, or a filter of its provider, declined to answer."""
-SIGNAL = 128
+SIGNAL = 128  # and the number of the signal that ended it; no row of its own
 INTERRUPTED = SIGNAL + 2
 """Interrupted by a signal. A second signal ends the process at once (128 and its number), and so does the first after
 three seconds."""
