@@ -39,8 +39,15 @@ def build_parser() -> argparse.ArgumentParser:
         change = acts.add_parser(name, help=help_text)
         change.add_argument("rule", metavar="RULE", help="as bash(pytest *), edit(src/**), fetch(domain:example.org)")
         effects = change.add_mutually_exclusive_group()
-        for effect in ("allow", "ask", "deny"):
-            effects.add_argument(f"--{effect}", dest="effect", action="store_const", const=effect, default="allow")
+        for effect, does in (("allow", "runs (default)"), ("ask", "is asked about"), ("deny", "is refused")):
+            effects.add_argument(
+                f"--{effect}",
+                dest="effect",
+                action="store_const",
+                const=effect,
+                default="allow",
+                help=f"what fits {does}",
+            )
         change.add_argument("--project", action="store_true", help="of this directory, not of your settings")
     check = acts.add_parser(
         "check",
