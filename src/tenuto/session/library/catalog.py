@@ -6,7 +6,7 @@ A session that is deleted is moved to the trash, and can come back: nothing is r
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -57,12 +57,18 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
         return " ".join((self.title or self.first_text or self.id).split())
 
 
-def list_sessions(home: Path, cwd: Path | None = None) -> list[SessionSummary]:
+def list_sessions(
+    home: Path, cwd: Path | None = None, tell: Callable[[int, int], None] = lambda _done, _all: None
+) -> list[SessionSummary]:
     """Return the sessions of a project, or with `cwd=None` of all, the last used first.
 
-    Sessions in which nothing was ever said are left out.
+    Sessions in which nothing was ever said are left out. `tell` hears how many of how many are read.
     """
-    summaries = [summarise_session(directory) for directory in session_directories(home, cwd)]
+    directories = list(session_directories(home, cwd))
+    summaries: list[SessionSummary | None] = []
+    for done, directory in enumerate(directories, 1):
+        summaries.append(summarise_session(directory))
+        tell(done, len(directories))
     used = [summary for summary in summaries if summary is not None]
     return sorted(used, key=lambda summary: summary.updated, reverse=True)
 
