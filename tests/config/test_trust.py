@@ -53,7 +53,7 @@ WITH_TRUST = frozenset(
                 "web_search",
             )
         ),
-        "session.durability",
+        *("session.durability", "session.titles", "session.title_model"),
         "instructions.also",
         *(
             f"ui.{key}"

@@ -73,7 +73,7 @@ def matches(summary: SessionSummary, words: list[str]) -> bool:
 def as_line(summary: SessionSummary) -> str:
     """Return a session as one line."""
     day = time.strftime("%Y-%m-%d %H:%M", time.localtime(summary.updated))
-    text = summary.title or summary.first_text or "(nothing said)"
+    text = summary.name if summary.title or summary.first_text else "(nothing said)"
     return f"{summary.id}  {day}  {summary.cwd}  {summary.error or text}"
 
 

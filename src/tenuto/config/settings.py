@@ -317,6 +317,12 @@ class SessionSettings(Section, frozen=True, kw_only=True):
     """When entries are forced to the disk itself, against power cuts: at prompts, compactions and the end of each task,
     beside the work (`points`); the same, and the work waits for it (`wait`); when the system likes (`none`). A killed
     process loses nothing in either."""
+    titles: bool = True
+    """Have the small model name a session behind its first exchange, in one short request beside the work. Off, or
+    without such a model: the title is how the session began. `/title` wins over both."""
+    title_model: str = ""
+    """The model that names sessions, as `provider/name`. Empty: `compaction.model`; if that is empty too, none is
+    asked."""
 
 
 class InstructionSettings(Section, frozen=True, kw_only=True):

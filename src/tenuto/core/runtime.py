@@ -26,6 +26,7 @@ from tenuto.protocol.part import ContentPart
 
 if TYPE_CHECKING:
     from tenuto.core.compacting.preparation import AheadOfTime
+    from tenuto.core.titles import Titles
     from tenuto.tool.output import ToolOutput
     from tenuto.tool.run.context import AgentTask, ToolContext
 
@@ -65,6 +66,12 @@ class Runtime:
 
             self._ahead = AheadOfTime(lambda: self.live, self.executor.submit)
             self.bus.subscribe(self._ahead.note)
+        self._titles: Titles | None = None
+        if self._names_sessions():
+            from tenuto.core.titles import Titles  # needed by few sessions
+
+            self._titles = Titles(lambda: self.live)
+            self.bus.subscribe(self._titles.note)
 
     @property
     def live(self) -> LiveSession:
@@ -86,6 +93,11 @@ class Runtime:
         self.opener.check_settings()
         if self.start.interactive and self.settings.catalogue.refresh:
             self._refreshing = asyncio.create_task(self._refresh_catalogue(), name="catalogue")
+
+    def _names_sessions(self) -> bool:
+        """Say whether a small model is there to name sessions for their user."""
+        own = self.settings.session
+        return self.start.interactive and own.titles and bool(own.title_model or self.settings.compaction.model)
 
     async def _refresh_catalogue(self) -> None:
         """Fetch a newer catalogue of models where it is time for it, when the first frames are drawn."""
@@ -161,6 +173,8 @@ class Runtime:
             ahead.stop()
         if self._refreshing is not None:
             self._refreshing.cancel()
+        if self._titles is not None:
+            self._titles.stop()
         await self.opener.close()
         if ahead is not None:
             ahead.stop()  # what settled meanwhile has begun them again

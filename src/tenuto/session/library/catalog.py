@@ -20,6 +20,7 @@ from tenuto.session.log.log import LOG_NAME, sum_up
 from tenuto.session.paths import SESSIONS, folder_identity, project_directory
 from tenuto.session.store import Store, agent_directories
 from tenuto.session.view.state import SessionState
+from tenuto.text.titles import title_of
 from tenuto.text.writable import text_path
 
 _WORTH_WRITING = 1 << 12
@@ -53,8 +54,8 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """What a user calls the session: its title, else how it began, on one line."""
-        return " ".join((self.title or self.first_text or self.id).split())
+        """What a user calls the session: its title, else one by rule from how it began, on one line."""
+        return " ".join(self.title.split()) or title_of(self.first_text) or self.id
 
 
 def list_sessions(
