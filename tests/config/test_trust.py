@@ -58,7 +58,7 @@ WITH_TRUST = frozenset(
         *(
             f"ui.{key}"
             for key in (
-                *("interrupt", "notifications", "notification_seconds", "status_interval"),
+                *("editing", "interrupt", "notifications", "notification_seconds", "status_interval"),
                 *("copy_on_select", "mouse", "leave_transcript"),
             )
         ),
@@ -89,7 +89,7 @@ ONLY_THE_USER = frozenset(
 TO_COME = {"keys"}
 """Settings that other work brings; they are the user's alone from their first day on."""
 NUMBERS = (2, 600, 6_000, 7.5)
-WORDS = ("split", "esc-esc", "off", "light", "edits", "plan", "request", "anthropic", "wait", "landlock")
+WORDS = ("split", "esc-esc", "off", "light", "edits", "plan", "request", "anthropic", "wait", "landlock", "vim")
 VALUES = (True, False, *NUMBERS, *WORDS)
 ALL = dict(leaves(Settings))
 

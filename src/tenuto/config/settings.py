@@ -351,6 +351,10 @@ class UiSettings(Section, frozen=True, kw_only=True):
     seconds count in fives."""
     interrupt: Literal["esc", "esc-esc"] = "esc"
     """How often Esc is pressed to interrupt."""
+    editing: Literal["emacs", "vim"] = "emacs"
+    """The keys of the prompt: readline's, or vi's with a normal, an insert and a visual mode
+    ([keys.md](keys.md#vis-keys)). The mode stands in the last line. Esc leaves the insert mode first, and interrupts in
+    the normal one."""
     show_thinking: bool = True
     """Show a model's thinking while it thinks."""
     diff: Literal["auto", "unified", "split"] = "auto"
