@@ -355,6 +355,8 @@ class UiSettings(Section, frozen=True, kw_only=True):
     """The keys of the prompt: readline's, or vi's with a normal, an insert and a visual mode
     ([keys.md](keys.md#vis-keys)). The mode stands in the last line. Esc leaves the insert mode first, and interrupts in
     the normal one."""
+    tips: bool = True
+    """A new session begins with a tip below name, model and directory, another one each time."""
     show_thinking: bool = True
     """Show a model's thinking while it thinks."""
     diff: Literal["auto", "unified", "split"] = "auto"
@@ -416,6 +418,16 @@ class CatalogueSettings(Section, frozen=True, kw_only=True):
     place on GitHub."""
 
 
+class UpdateSettings(Section, frozen=True, kw_only=True):
+    """Whether an interactive start looks for a newer version, and where."""
+
+    check: bool = True
+    """Once a day at most an interactive start asks the package index which version there is, beside everything else,
+    and says so where it is newer. Nothing is sent but the request; never in headless runs, nor where `CI` is set."""
+    url: str = ""
+    """Where it asks, for a mirror: an address that answers as PyPI's JSON does. Empty: PyPI."""
+
+
 class Settings(Section, frozen=True, kw_only=True):
     """All settings. `model` is `provider/name[:effort]`; empty lets the first run choose."""
 
@@ -444,6 +456,7 @@ class Settings(Section, frozen=True, kw_only=True):
     ui: UiSettings = UiSettings()
     request: RequestSettings = RequestSettings()
     catalogue: CatalogueSettings = CatalogueSettings()
+    update: UpdateSettings = UpdateSettings()
 
     def compaction_for(self, model: str) -> CompactionSettings:
         """Return the compaction settings with what `[models."provider/name"]` sets for this model."""

@@ -37,6 +37,8 @@ async def _run_agent(live: LiveSession, task: AgentTask, context: ToolContext) -
     return await run_agent(live, task, context)
 
 
+UPDATE_DELAY = 5.0
+"""Seconds after the start until a newer version is looked for."""
 CATALOGUE_DELAY = 3.0
 """Seconds after the start until a newer catalogue is asked for."""
 
@@ -61,6 +63,7 @@ class Runtime:
         self.bus.subscribe(self.opener.extensions.hear)
         self._ahead: AheadOfTime | None = None
         self._refreshing: asyncio.Task[None] | None = None
+        self._updating: asyncio.Task[None] | None = None
         if self.settings.compaction.ahead or self.settings.compaction.idle:
             from tenuto.core.compacting.preparation import AheadOfTime  # it brings the whole of compaction along
 
@@ -93,6 +96,8 @@ class Runtime:
         self.opener.check_settings()
         if self.start.interactive and self.settings.catalogue.refresh:
             self._refreshing = asyncio.create_task(self._refresh_catalogue(), name="catalogue")
+        if self.start.interactive and self.settings.update.check:
+            self._updating = asyncio.create_task(self._look_for_update(), name="update")
 
     def _names_sessions(self) -> bool:
         """Say whether a small model is there to name sessions for their user."""
@@ -105,6 +110,18 @@ class Runtime:
         live = self.opener.open_one
         if live is not None:
             await self.opener.models.refresh_catalogue(live.facts.id)
+
+    async def _look_for_update(self) -> None:
+        """Say once a day which newer version is there, when the first frames are drawn."""
+        await asyncio.sleep(UPDATE_DELAY)
+        from tenuto.core.updates import find_notice, is_due
+
+        now = self.start.clock()
+        if await asyncio.to_thread(is_due, self.home, self.start.environ, now):
+            notice = await find_notice(self.home, self.settings.update.url, now)
+            live = self.opener.open_one
+            if notice and live is not None:
+                live.notify(notice, kind="update")
 
     async def follow_trust(self) -> None:
         """Let everything have what the user trusts now: git, settings, extensions; model and mode where they changed.
@@ -171,8 +188,9 @@ class Runtime:
         ahead = self._ahead
         if ahead is not None:
             ahead.stop()
-        if self._refreshing is not None:
-            self._refreshing.cancel()
+        for task in (self._refreshing, self._updating):
+            if task is not None:
+                task.cancel()
         if self._titles is not None:
             self._titles.stop()
         await self.opener.close()
