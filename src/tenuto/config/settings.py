@@ -428,6 +428,16 @@ class UpdateSettings(Section, frozen=True, kw_only=True):
     """Where it asks, for a mirror: an address that answers as PyPI's JSON does. Empty: PyPI."""
 
 
+class TelemetrySettings(Section, frozen=True, kw_only=True):
+    """Export of what Tenuto does to a collector of the user's own."""
+
+    otel: bool = False
+    """Send turns, model calls, tools and compactions as OpenTelemetry spans to where `OTEL_EXPORTER_OTLP_ENDPOINT` says
+    (OTLP over HTTP). Needs the extra `otel`, and both: this setting and the variable."""
+    content: bool = False
+    """Let prompts, answers, arguments and results go along. Off: names, sizes, times and cost alone."""
+
+
 class Settings(Section, frozen=True, kw_only=True):
     """All settings. `model` is `provider/name[:effort]`; empty lets the first run choose."""
 
@@ -457,6 +467,7 @@ class Settings(Section, frozen=True, kw_only=True):
     request: RequestSettings = RequestSettings()
     catalogue: CatalogueSettings = CatalogueSettings()
     update: UpdateSettings = UpdateSettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
 
     def compaction_for(self, model: str) -> CompactionSettings:
         """Return the compaction settings with what `[models."provider/name"]` sets for this model."""

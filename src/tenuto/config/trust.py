@@ -47,6 +47,7 @@ NEVER_KEYS = frozenset(
         "ui.mask_secrets",
         "ui.notification_command",
         "ui.status_command",
+        "telemetry",
         "update",
     }
 )

@@ -26,6 +26,7 @@ from tenuto.protocol.part import ContentPart
 
 if TYPE_CHECKING:
     from tenuto.core.compacting.preparation import AheadOfTime
+    from tenuto.core.telemetry import Telemetry
     from tenuto.core.titles import Titles
     from tenuto.tool.output import ToolOutput
     from tenuto.tool.run.context import AgentTask, ToolContext
@@ -63,6 +64,8 @@ class Runtime:
         self.bus.subscribe(self.opener.extensions.hear)
         self._ahead: AheadOfTime | None = None
         self._refreshing: asyncio.Task[None] | None = None
+        self._telemetry: Telemetry | None = None
+        self._untold = ""
         self._updating: asyncio.Task[None] | None = None
         if self.settings.compaction.ahead or self.settings.compaction.idle:
             from tenuto.core.compacting.preparation import AheadOfTime  # it brings the whole of compaction along
@@ -88,12 +91,15 @@ class Runtime:
 
     async def open(self) -> None:
         """Open the session that the start asks for and tell the listeners. Raises `UsageError`."""
+        self._export_telemetry()
         await self.opener.open_first()
         for problem in self.problems:
             self.live.notify(problem, "warning")
         if doubt := doubt_home(self.home):
             self.live.notify(doubt, "warning")
         self.opener.check_settings()
+        if self.settings.telemetry.otel and self._untold:
+            self.live.notify(self._untold, "warning")
         if self.start.interactive and self.settings.catalogue.refresh:
             self._refreshing = asyncio.create_task(self._refresh_catalogue(), name="catalogue")
         if self.start.interactive and self.settings.update.check:
@@ -110,6 +116,24 @@ class Runtime:
         live = self.opener.open_one
         if live is not None:
             await self.opener.models.refresh_catalogue(live.facts.id)
+
+    def _export_telemetry(self) -> None:
+        """Begin to send spans, where the user has said where to."""
+        if not self.settings.telemetry.otel:
+            return
+        from tenuto.core.telemetry import ENDPOINT, MISSING, Telemetry, endpoint_of  # needed by few
+
+        endpoint = endpoint_of(self.settings.telemetry, self.start.environ)
+        if not endpoint:
+            self._untold = f"telemetry.otel is on, but {ENDPOINT} is not set: nothing is exported"
+            return
+        try:
+            content = self.settings.telemetry.content
+            self._telemetry = Telemetry(endpoint, content=content, tell=lambda text: self.live.notify(text, "warning"))
+        except ImportError:
+            self._untold = MISSING
+            return
+        self.bus.subscribe(self._telemetry.note)
 
     async def _look_for_update(self) -> None:
         """Say once a day which newer version is there, when the first frames are drawn."""
@@ -194,6 +218,8 @@ class Runtime:
         if self._titles is not None:
             self._titles.stop()
         await self.opener.close()
+        if self._telemetry is not None:
+            await self._telemetry.close()
         if ahead is not None:
             ahead.stop()  # what settled meanwhile has begun them again
 
