@@ -315,7 +315,20 @@ MODE_STYLES = {"ask": "status.mode", "edits": "success", "auto": "warning", "pla
 GAP = "gap"
 """Not an item: what comes after it stands at the right edge."""
 COMMAND = "command"
-ITEMS = ("editing", "mode", "model", "directory", "branch", "extensions", GAP, "queue", "jobs", "tokens", "cost", "context")
+ITEMS = (
+    "editing",
+    "mode",
+    "model",
+    "directory",
+    "branch",
+    "extensions",
+    GAP,
+    "queue",
+    "jobs",
+    "tokens",
+    "cost",
+    "context",
+)
 """What shows where nobody has said anything; the user's own command comes behind the branch."""
 DROPPED = (
     "bar",
