@@ -78,9 +78,13 @@ def first_mode(start: Start, settings: Settings) -> Mode | None:
 
 
 class Opening:
-    """Builds the runtime and opens its session while the screen is up already. `texts` are sent first."""
+    """Builds the runtime and opens its session while the screen is up already. `texts` are sent first.
 
-    def __init__(self, start: Start, late: LateRuntime, texts: list[str]) -> None:
+    `greets`: a new session begins with what runs here. Plain lines say that themselves.
+    """
+
+    def __init__(self, start: Start, late: LateRuntime, texts: list[str], *, greets: bool = True) -> None:
+        self._greets = greets
         self._start = start
         self._late = late
         self._texts = texts
@@ -112,7 +116,7 @@ class Opening:
         """Say on a new session's first screen what runs here; nobody who has sent something already needs that."""
         live = runtime.live
         state = live.session.state
-        if self._texts or state.messages or state.queue or live.session.is_read_only:
+        if not self._greets or self._texts or state.messages or state.queue or live.session.is_read_only:
             return
         from tenuto.tui.welcome import next_tip, welcome_text
 
