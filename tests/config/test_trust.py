@@ -53,12 +53,12 @@ WITH_TRUST = frozenset(
                 "web_search",
             )
         ),
-        "session.durability",
+        *("session.durability", "session.titles", "session.title_model"),
         "instructions.also",
         *(
             f"ui.{key}"
             for key in (
-                *("interrupt", "notifications", "notification_seconds", "status_interval"),
+                *("editing", "tips", "interrupt", "notifications", "notification_seconds", "status_interval"),
                 *("copy_on_select", "mouse", "leave_transcript"),
             )
         ),
@@ -71,7 +71,7 @@ ONLY_THE_USER = frozenset(
         *(f"providers.*.{key}" for key in ("kind", "base_url", "api_key_env", "headers")),
         *(f"extensions.{key}" for key in ("enabled", "paths", "disabled", "hook_timeout", "load_timeout")),
         *("compaction.strategy", "ui.notification_command", "ui.status_command"),
-        *("hooks.enabled", "hooks.shared"),
+        *("hooks.enabled", "hooks.shared", "update.check", "update.url", "telemetry.otel", "telemetry.content"),
         *(f"mcp.{key}" for key in ("enabled", "wait", "defer_over")),
         *(
             f"mcp.servers.*.{key}"
@@ -89,7 +89,7 @@ ONLY_THE_USER = frozenset(
 TO_COME = {"keys"}
 """Settings that other work brings; they are the user's alone from their first day on."""
 NUMBERS = (2, 600, 6_000, 7.5)
-WORDS = ("split", "esc-esc", "off", "light", "edits", "plan", "request", "anthropic", "wait", "landlock")
+WORDS = ("split", "esc-esc", "off", "light", "edits", "plan", "request", "anthropic", "wait", "landlock", "vim")
 VALUES = (True, False, *NUMBERS, *WORDS)
 ALL = dict(leaves(Settings))
 

@@ -26,7 +26,7 @@ from tenuto.core.agent.overflow import (
     run_preflight,
 )
 from tenuto.core.agent.plans import plan_begun
-from tenuto.core.state.instructions import tell_nested
+from tenuto.core.state.instructions import tell_nested, tell_remembered
 from tenuto.core.state.live import LiveSession
 from tenuto.core.state.pins import tell_pins
 from tenuto.core.state.place import find_place
@@ -93,6 +93,7 @@ async def remind_before_request(live: LiveSession) -> None:
     if compaction is not live.reminders.compaction:
         live.reminders.compaction = compaction
         _remind_again(live)
+    tell_remembered(live)
     tell_nested(live)
     _remind_of_fill(live)
 

@@ -424,6 +424,7 @@ class UiState(msgspec.Struct):
     interrupts (1 or 2).
     `held_picker` is a question that nobody asked for just now: it waits for an empty prompt and a pause.
     `streamed_length` is how many characters the answer that streams had when the seconds changed last.
+    `editing` is the mode of vi's keys, empty without them.
     `block` is the item under the block cursor (0: none). `theme` is the name of the one that was chosen; `second_step`
     is in how many seconds those that are counted change.
     """
@@ -479,6 +480,7 @@ class UiState(msgspec.Struct):
     block: int = 0
     reader: Reader | None = None
     terminal_title: str = ""
+    editing: str = ""
     theme: str = "auto"
     second_step: int = 1
     last_tick: float = 0.0
