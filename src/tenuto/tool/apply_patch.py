@@ -28,7 +28,7 @@ from tenuto.tool.edits.files import (
     find_text,
     not_encodable,
     place_subject,
-    read_bytes,
+    present_bytes,
     refuse_masks,
     resolve,
     show_path,
@@ -152,7 +152,7 @@ class _Files:
         if path not in self._disk:
             if is_new:
                 check_place(path, self._context)
-            self._disk[path] = self._now[path] = read_bytes(path) if path.exists() else None
+            self._disk[path] = self._now[path] = present_bytes(path, self._context) if path.exists() else None
         if self._now[path] is None and not is_new:
             hint = similar_paths(path, self._context)
             raise ToolError(f"{self._shown(path)} does not exist.{hint} A new file begins with *** Add File: .")

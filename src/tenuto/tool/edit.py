@@ -25,6 +25,7 @@ from tenuto.tool.edits.files import (
     change_subject,
     check_approved,
     check_unchanged,
+    find_present,
     find_text,
     not_encodable,
     place_subject,
@@ -129,7 +130,7 @@ def plan_edit(arguments: EditArguments, context: ToolContext) -> Change:
     for number, edit in enumerate(edits, 1):
         with _naming(number, len(edits)):
             texts.append(_texts(edit))
-    found = present = find_text(path)
+    found = present = find_present(path, context)
     if parse_notebook(path, found.data) is not None:
         raise ToolError(
             f"{shown} is a notebook: what read shows are its cells and not the JSON of the file; nothing was changed. "

@@ -20,7 +20,7 @@ from tenuto.tool.edits.files import (
     check_approved,
     check_place,
     check_unchanged,
-    find_text,
+    find_present,
     not_encodable,
     place_subject,
     refuse_masks,
@@ -83,7 +83,7 @@ def _plan(arguments: WriteArguments, context: ToolContext) -> tuple[PlannedChang
             f"{show_path(path, context)} exists and you have not read it; nothing was written. "
             "Read it first, or use edit to change a part of it."
         )
-    found = find_text(path)
+    found = find_present(path, context)
     if parse_notebook(path, found.data) is not None and parse_notebook(path, text.encode()) is None:
         raise ToolError(
             f"{show_path(path, context)} is a notebook, and the content is none; nothing was written. Give the whole "
