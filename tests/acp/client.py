@@ -221,6 +221,15 @@ async def editor(
         connection = connect_to_agent(
             client, process.stdin, process.stdout, use_unstable_protocol=True, observers=[client.note]
         )
+        pass_on = connection._conn._handler
+
+        async def handle(method: str, params: Any, is_notification: bool) -> Any:
+            """The package knows no compactions yet, and would log a fault for each."""
+            if method == "session/update" and params["update"]["sessionUpdate"].startswith("compaction"):
+                return None
+            return await pass_on(method, params, is_notification)
+
+        connection._conn._handler = handle
         can = ClientCapabilities(
             fs=FileSystemCapabilities(
                 read_text_file=client.files is not None, write_text_file=client.files is not None

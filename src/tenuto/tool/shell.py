@@ -198,7 +198,7 @@ async def run_shell(
 async def run_in_editor(run: ShellRun, context: ToolContext, editor: Editor) -> None:
     """Run the command in a terminal of the editor, which the user watches; for one that no sandbox holds.
 
-    It gets the environment that commands get here: what the editor's own has beside it is taken away.
+    It gets the environment that commands get here; the secrets that are left out of it are taken out of the editor's.
     """
     collector = Collector(context.new_output_path, spool_limit=context.spool_room())
     environ = shell_environment(context.command_environ)
@@ -207,7 +207,7 @@ async def run_in_editor(run: ShellRun, context: ToolContext, editor: Editor) -> 
         call_id=context.call_id,
         words=("env", *removed, find_shell(), "-c", run.command),
         cwd=run.cwd,
-        environ={name: value for name, value in environ.items() if context.environ.get(name) != value},
+        environ=environ,
         timeout=run.timeout,
         max_bytes=HOSTED_BYTES,
     )

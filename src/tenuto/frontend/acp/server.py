@@ -54,7 +54,7 @@ from acp.schema import (
     SetSessionModeRequest,
 )
 from acp.utils import normalize_result
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from tenuto.command.runtime import CommandRuntime
 from tenuto.core.errors import EXPECTED_FAILURES, TaskFailedError, UsageError, describe_failure
@@ -98,7 +98,7 @@ async def _serve(start: Start, incoming: int, outgoing: int) -> int:
     transport = LineTransport(incoming, outgoing)
     client = Client(transport)
     server = Server(start, client)
-    connection = client.connection = Connection(server.router(), transport, listening=False)
+    connection = client.connection = Connection(server.handle, transport, listening=False)
 
     def leave(_number: int) -> None:
         loop.call_soon_threadsafe(transport.end)
@@ -121,8 +121,25 @@ class Server:
         self._sessions: dict[str, HostedSession] = {}
         self._opening: dict[str, asyncio.Lock] = {}
         self._is_over = False
+        self._router = self._make_router()
 
-    def router(self) -> MessageRouter:
+    async def handle(self, method: str, params: Any, is_notification: bool) -> Any:
+        """Answer a message. Raises `RequestError` with the reason in words.
+
+        A notification has no answer, so one that nobody knows here is left alone.
+        """
+        try:
+            return await self._router(method, params, is_notification)
+        except ValidationError as error:
+            fault = error.errors()[0]
+            place = ".".join(map(str, fault["loc"])) or "params"
+            raise RequestError(INVALID, f"{place}: {fault['msg']}") from error
+        except RequestError:
+            if is_notification:
+                return None
+            raise
+
+    def _make_router(self) -> MessageRouter:
         """Return what hands each message to the method for it. `initialize` is read here: the package drops a part."""
         router = MessageRouter(use_unstable_protocol=True)
         router.add_route(Route(method=AGENT_METHODS["initialize"], func=self._initialize, kind="request"))

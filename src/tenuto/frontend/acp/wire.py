@@ -64,7 +64,12 @@ class LineTransport:
         self._writer.start()
 
     async def send(self, message: dict[str, Any]) -> None:
-        """Send a message: the protocol package's way. Raises `ConnectionError` when the client is gone."""
+        """Send a message: the protocol package's way. An answer that nobody is there for is dropped.
+
+        Raises `ConnectionError` for a question when the client is gone.
+        """
+        if self.is_over and "method" not in message:
+            return
         self.put(message)
 
     def put(self, message: dict[str, Any]) -> None:
