@@ -137,3 +137,25 @@ async def test_a_terminal_that_fails_is_said_to_the_model(tmp_path, method):
     async with editor(tmp_path, script, *AUTO, client=client, terminal=True) as running:
         assert (await running.ask(await running.new(), "run it")).stop_reason == "end_turn"
         assert "the editor's terminal could not run it" in result(running)
+
+
+async def test_an_edit_that_is_cancelled_while_the_editor_writes_is_whole_and_known(tmp_path):
+    write = Call("write", {"path": "b.txt", "content": "b\n"})
+    writes = asyncio.Event()
+
+    class Slow(Recorder):
+        async def write_text_file(self, session_id, path, content, **more):
+            writes.set()
+            await asyncio.sleep(0.5)
+            return await super().write_text_file(session_id, path, content, **more)
+
+    client = Slow(files={})
+    async with editor(tmp_path, [Reply(tool_calls=[write]), Reply("On.")], *AUTO, client=client) as running:
+        session = await running.new()
+        prompt = asyncio.create_task(running.ask(session, "write b"))
+        await asyncio.wait_for(writes.wait(), 20)
+        await running.connection.cancel(session_id=session)
+        assert (await prompt).stop_reason == "cancelled"
+        assert (running.work / "b.txt").read_text() == "b\n"
+        await running.ask(session, "/undo")
+        assert not (running.work / "b.txt").exists()

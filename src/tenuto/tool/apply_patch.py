@@ -20,12 +20,12 @@ from tenuto.tool.edits.diff import diff_view, splice_lines
 from tenuto.tool.edits.encoding import TextFile, decode_file, to_lf
 from tenuto.tool.edits.files import (
     PlannedChange,
-    change_files,
     change_subject,
     check_approved,
     check_place,
     check_unchanged,
     find_text,
+    make_changes,
     not_encodable,
     place_subject,
     present_bytes,
@@ -68,7 +68,7 @@ class ApplyPatchTool(BuiltinTool):
         patch = _parse(arguments)
         planned = await asyncio.to_thread(plan_patch, patch, context)
         check_approved(paths_of(patch, context), planned.changes, context)
-        files = change_files(planned.changes, context)
+        files = await make_changes(planned.changes, context)
         text = _report(planned)
         return ToolOutput(parts=(TextPart(text=text),), ui=tuple(planned.diffs), files=files)
 

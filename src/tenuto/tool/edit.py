@@ -21,12 +21,12 @@ from tenuto.tool.edits.encoding import to_lf
 from tenuto.tool.edits.files import (
     FoundFile,
     PlannedChange,
-    change_files,
     change_subject,
     check_approved,
     check_unchanged,
     find_present,
     find_text,
+    make_changes,
     not_encodable,
     place_subject,
     refuse_masks,
@@ -93,7 +93,7 @@ class EditTool(BuiltinTool):
         """Write the change. The last step is one call that a cancellation cannot cut in two."""
         change = await asyncio.to_thread(plan_edit, arguments, context)
         check_approved([change.path], [change.planned], context)
-        files = change_files([change.planned], context)
+        files = await make_changes([change.planned], context)
         return ToolOutput(parts=(TextPart(text=_report(change, context)),), ui=(change.diff,), files=files)
 
 

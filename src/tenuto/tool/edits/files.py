@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import codecs
 import contextlib
 import difflib
@@ -246,6 +247,20 @@ def check_approved(paths: Sequence[Path], changes: Sequence[PlannedChange], cont
         return
     names = ", ".join(show_path(path, context) for path in paths)
     raise ToolError(f"{names} changed while the call waited; nothing was written. Call again.")
+
+
+async def make_changes(changes: Sequence[PlannedChange], context: ToolContext) -> tuple[FileUse, ...]:
+    """Make all changes or none, where a cancellation cannot cut them in two. Raises `ToolError`.
+
+    An editor is asked from a thread; a cancellation meanwhile waits, and the call has its result all the same.
+    """
+    if context.editor is None:
+        return change_files(changes, context)
+    making = asyncio.ensure_future(asyncio.to_thread(change_files, changes, context))
+    while not making.done():
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.wait([making])
+    return making.result()
 
 
 def change_files(changes: Sequence[PlannedChange], context: ToolContext) -> tuple[FileUse, ...]:
