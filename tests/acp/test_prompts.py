@@ -235,6 +235,8 @@ async def test_slash_commands_are_offered_and_run_without_the_model(tmp_path):
         assert not names & {"new", "resume", "exit", "theme", "keys"}
         assert (await running.ask(session, "/status")).stop_reason == "end_turn"
         assert f"session      {session}" in running.client.text()
+        await running.ask(session, "/mode")
+        assert "- `/mode plan` plan only look and plan, change nothing" in running.client.text()
         await running.ask(session, "/resume")
         assert "your editor has its own way" in running.client.text()
         await running.ask(session, "/theme dark")

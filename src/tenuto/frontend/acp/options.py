@@ -16,8 +16,10 @@ from acp.schema import (
 )
 
 from tenuto.command.model_commands import DEFAULT, EXPLANATIONS, describe
+from tenuto.command.outcome import Choose, CommandOutcome
 from tenuto.command.registry import COMMANDS, Command
 from tenuto.core.state.live import LiveSession
+from tenuto.frontend.print import describe_outcome
 from tenuto.model.efforts import EFFORTS
 from tenuto.protocol.model import ModelFacts
 
@@ -92,6 +94,20 @@ def effort_levels(live: LiveSession) -> tuple[str, ...]:
     if levels is not None and not levels:
         return ()
     return (DEFAULT, *(EFFORTS if levels is None else levels))
+
+
+def describe_answer(outcome: CommandOutcome) -> str:
+    """Return what a command says, as Markdown: a list to choose from as the commands to type, and tables as they are.
+
+    Empty for what only a screen can do.
+    """
+    if isinstance(outcome, Choose):
+        kinds = outcome.filters[0].kinds if outcome.filters else ()
+        rows = (row for row in outcome.choices if row.value and (not kinds or row.kind in kinds))
+        lines = (f"- `/{outcome.command} {row.value}` {row.label} {row.detail}".rstrip() for row in rows)
+        return "\n".join([f"{outcome.title}", "", *lines])
+    text = describe_outcome(outcome).rstrip()
+    return f"```\n{text}\n```" if "\n" in text and "```" not in text else text
 
 
 def offered_commands(own: Iterable[Command]) -> list[AvailableCommand]:

@@ -34,7 +34,14 @@ from tenuto.core.state.windows import find_model
 from tenuto.core.transcript import replay
 from tenuto.frontend.acp.client import CLIENT_FAILURES, AnyUpdate, Client, HostEditor
 from tenuto.frontend.acp.content import PromptBlock, read_prompt
-from tenuto.frontend.acp.options import OF_THE_EDITOR, OF_THE_SCREEN, config_options, effort_levels, offered_commands
+from tenuto.frontend.acp.options import (
+    OF_THE_EDITOR,
+    OF_THE_SCREEN,
+    config_options,
+    describe_answer,
+    effort_levels,
+    offered_commands,
+)
 from tenuto.frontend.acp.permissions import (
     ACCEPT,
     PROPOSAL_OPTIONS,
@@ -45,7 +52,7 @@ from tenuto.frontend.acp.permissions import (
     proposal_call,
 )
 from tenuto.frontend.acp.updates import Around, Told, updates_of
-from tenuto.frontend.print import describe_outcome, is_command
+from tenuto.frontend.print import is_command
 from tenuto.protocol.event import (
     AnyEvent,
     ApprovalRequestedEvent,
@@ -257,7 +264,7 @@ class HostedSession:
         was_idle = self.runtime.live.task.settled
         turns = self.runtime.live.task.turns
         for outcome in await run_command(self.runtime, line):
-            if text := describe_outcome(outcome):
+            if text := describe_answer(outcome):
                 self._say(text)
         if self._is_cancelled:
             await self._stop()
