@@ -79,6 +79,8 @@ from tenuto.version import __version__
 
 INVALID, FAILED, NOT_FOUND = -32602, -32603, -32002
 """Codes of the protocol: what was asked makes no sense, it could not be done, there is no such session."""
+LAST_ANSWERS = 0.3
+"""Seconds for what the client asked last before it went; turns of the model take longer, and are interrupted then."""
 PAGE = 50
 """Sessions of one answer to `session/list`."""
 Params = TypeVar("Params", bound=BaseModel)
@@ -122,12 +124,17 @@ class Server:
         self._opening: dict[str, asyncio.Lock] = {}
         self._is_over = False
         self._router = self._make_router()
+        self._answering: set[asyncio.Task[Any]] = set()
 
     async def handle(self, method: str, params: Any, is_notification: bool) -> Any:
         """Answer a message. Raises `RequestError` with the reason in words.
 
         A notification has no answer, so one that nobody knows here is left alone.
         """
+        task = asyncio.current_task()
+        if task is not None:
+            self._answering.add(task)
+            task.add_done_callback(self._answering.discard)
         try:
             return await self._router(method, params, is_notification)
         except ValidationError as error:
@@ -169,7 +176,8 @@ class Server:
         return router
 
     async def close(self) -> None:
-        """Close every session, whatever runs in it."""
+        """Close every session, whatever runs in it. What was asked before is answered, if that takes a moment only."""
+        await self._wait_for_answers()
         self._is_over = True
         open_ones, self._sessions = [*self._sessions.values()], {}
         for ended in await asyncio.gather(*(each.close() for each in open_ones), return_exceptions=True):
@@ -177,6 +185,12 @@ class Server:
                 ended = describe_failure(ended) if isinstance(ended, Exception) else str(ended)
             if ended:
                 write_text(f"tenuto: {ended}", to_errors=True)
+        await self._wait_for_answers()
+
+    async def _wait_for_answers(self) -> None:
+        await asyncio.sleep(0)  # what came last has not begun
+        if self._answering:
+            await asyncio.wait(self._answering, timeout=LAST_ANSWERS)
 
     # --- methods ---
 

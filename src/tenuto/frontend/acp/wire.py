@@ -82,16 +82,20 @@ class LineTransport:
             is_stuck = self._unwritten > MAX_WAITING
         self._waiting.put(line)
         if is_stuck:
-            self.end()
+            self._lose()
 
     async def receive(self) -> dict[str, Any] | None:
         """Return the next message, `None` when there will be none."""
         return await self._messages.get()
 
     def end(self) -> None:
-        """Behave as if the client had gone; on the loop."""
-        self.is_over = True
+        """Nothing more comes from the client; what it has asked is still answered. On the loop."""
         self._messages.put_nowait(None)
+
+    def _lose(self) -> None:
+        """Nobody reads any more what is written. On the loop."""
+        self.is_over = True
+        self.end()
 
     async def close(self) -> None:
         """Write what waits, unless nobody reads it, and let go."""
@@ -152,7 +156,7 @@ class LineTransport:
                     view = view[os.write(self._outgoing, view) :]
             except OSError:
                 with suppress(RuntimeError):
-                    self._loop.call_soon_threadsafe(self.end)
+                    self._loop.call_soon_threadsafe(self._lose)
                 return
             with self._lock:
                 self._unwritten -= len(line)
