@@ -32,6 +32,7 @@ def option(kind: str, part: str = ""):
     return choose
 
 
+@pytest.mark.matrix
 async def test_a_prompt_is_streamed_asked_about_and_ends(tmp_path):
     script = [Reply("Let me see.", thinking="Hm.", tool_calls=[WRITE]), Reply("Done.")]
     async with editor(tmp_path, script) as running:
@@ -115,6 +116,7 @@ async def test_cancelling_ends_a_command_and_the_turn(tmp_path):
         assert (await running.ask(session, "and now?")).stop_reason == "end_turn"
 
 
+@pytest.mark.matrix
 async def test_cancelling_withdraws_the_question_that_is_open(tmp_path):
     never = asyncio.Event()
 

@@ -146,3 +146,14 @@ async def test_mcp_servers_of_the_client_are_there_and_shown(tmp_path):
         assert "MCP server old of the editor is left out" in running.client.text()
         await running.ask(session, "/mcp my-notes")
         assert "the editor" in running.client.text()
+
+
+async def test_a_replayed_conversation_has_no_secrets_in_it(tmp_path):
+    async with editor(tmp_path, [Reply("Kept.")]) as running:
+        key = running.server.environ()["OPENAI_API_KEY"]
+        session = await running.new()
+        await running.ask(session, f"my key is {key}")
+        await running.call("session/close", {"sessionId": session})
+        await running.call("session/load", params(running, session))
+        assert "my key is" in running.client.text("user_message_chunk")
+        assert key not in running.client.text("user_message_chunk")

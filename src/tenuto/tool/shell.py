@@ -198,16 +198,16 @@ async def run_shell(
 async def run_in_editor(run: ShellRun, context: ToolContext, editor: Editor) -> None:
     """Run the command in a terminal of the editor, which the user watches; for one that no sandbox holds.
 
-    It gets the environment that commands get here; the secrets that are left out of it are taken out of the editor's.
+    It gets the environment that commands get here; the secrets that are left out of it are empty in the editor's.
     """
     collector = Collector(context.new_output_path, spool_limit=context.spool_room())
     environ = shell_environment(context.command_environ)
-    removed = (word for name in context.environ if name not in environ for word in ("-u", name))
+    left_out = {name: "" for name in context.environ if name not in environ}  # a terminal cannot be told to unset it
     command = HostedCommand(
         call_id=context.call_id,
-        words=("env", *removed, find_shell(), "-c", run.command),
+        words=(find_shell(), "-c", run.command),
         cwd=run.cwd,
-        environ=environ,
+        environ={**environ, **left_out},
         timeout=run.timeout,
         max_bytes=HOSTED_BYTES,
     )

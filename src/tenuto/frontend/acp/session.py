@@ -53,6 +53,7 @@ from tenuto.frontend.acp.permissions import (
 )
 from tenuto.frontend.acp.updates import Around, Told, updates_of
 from tenuto.frontend.print import is_command
+from tenuto.guard.secrets import KNOWN, masked_copy
 from tenuto.protocol.event import (
     AnyEvent,
     ApprovalRequestedEvent,
@@ -200,6 +201,8 @@ class HostedSession:
         told = Told(replays=True)
         around = msgspec.structs.replace(self._around, key=f"{self._around.key}-{self._told.messages}")
         for number, event in enumerate(replay(live.id, live.session.path())):
+            if KNOWN:
+                event = masked_copy(event, KNOWN.mask)
             updates, told = updates_of(event, told, around)
             for update in updates:
                 self._client.update(self.id, update)
@@ -305,6 +308,7 @@ class HostedSession:
                     stops = event.kind == "call"
         except CLIENT_FAILURES as error:
             feedback = f"The editor could not ask the user: {error}"
+        self._questions.pop(event.request_id, None)  # it is answered: nobody has to withdraw it
         await self.runtime.submit(answer_of(event, chosen, feedback))
         if stops:
             await self.runtime.submit(InterruptOperation(session_id=self.id))
