@@ -149,8 +149,8 @@ async def test_mcp_servers_of_the_client_are_there_and_shown(tmp_path):
 
 
 async def test_a_replayed_conversation_has_no_secrets_in_it(tmp_path):
-    async with editor(tmp_path, [Reply("Kept.")]) as running:
-        key = running.server.environ()["OPENAI_API_KEY"]
+    key = "sk-very-secret-0001"
+    async with editor(tmp_path, [Reply("Kept.")], environ={"MY_API_KEY": key}) as running:
         session = await running.new()
         await running.ask(session, f"my key is {key}")
         await running.call("session/close", {"sessionId": session})
