@@ -15,9 +15,10 @@ from pydantic import BaseModel
 
 from tenuto.frontend.acp.calls import KINDS, kind_of, locations_of
 from tenuto.frontend.acp.compaction import CompactionUpdate, split_summary, wants_compactions
+from tenuto.frontend.acp.permissions import answer_of, asked_call, offers
 from tenuto.frontend.acp.updates import LIVE_CHARS, Around, Told, updates_of
 from tenuto.protocol import event as events
-from tenuto.protocol.entry import ShellEntry, TodoItem
+from tenuto.protocol.entry import ShellEntry, TodoItem, TodoStatus
 from tenuto.protocol.message import AssistantMessage, CompactionEntry, DiffView, ToolResultMessage
 from tenuto.protocol.part import ImagePart, TextPart, ThinkingPart, ToolCallPart, WebSearch, WebSource
 from tenuto.protocol.usage import Usage
@@ -71,6 +72,9 @@ SAMPLES: list[tuple[events.AnyEvent, list[str]]] = [
     (events.ApprovalResolvedEvent(**S, request_id="r", decision="once"), []),
     (events.ChildProgressEvent(**S, call_id="c", child="k", agent="general", steps=2), ["tool_call_update"]),
     (events.ChildEndedEvent(**S, call_id="c", child="k", agent="general", outcome="completed"), []),
+    (events.ChildTranscriptEvent(**S, child="k", working=True), []),
+    (events.HooksRunningEvent(**S, names=("x",)), []),
+    (events.ExtensionStatusEvent(**S, extension="x", text="y"), []),
     (events.RetryEvent(**S, attempt=1, attempts=5, wait=2, reason="overloaded"), ["agent_message_chunk"]),
     (events.QueueChangedEvent(**S, items=()), []),
     (events.PromptReturnedEvent(**S, parts=(), reason="no room"), []),
@@ -186,6 +190,52 @@ def test_a_call_in_a_terminal_of_the_client_shows_that_and_not_its_text():
         events.ToolOutputEvent(**S, call_id="c", text="x"), events.ToolResultEvent(**S, message=RESULT), state=state
     )
     assert len(told) == 1 and told[0]["content"] == [{"type": "terminal", "terminalId": "t1"}]
+
+
+def test_a_todo_list_is_a_plan_in_its_words():
+    items = tuple(TodoItem(text=status, status=status) for status in get_args(TodoStatus))
+    (plan,) = tell(events.TodoChangedEvent(**S, items=items))
+    assert [(one["content"], one["status"]) for one in plan["entries"]] == [
+        ("pending", "pending"),
+        ("in_progress", "in_progress"),
+        ("done", "completed"),
+    ]
+
+
+def question(**changes) -> events.ApprovalRequestedEvent:
+    values = {"request_id": "r", "call_id": "c", "tool": "bash", "summary": "ls", "detail": "ls", **changes}
+    return events.ApprovalRequestedEvent(**S, **values)
+
+
+def test_a_question_of_a_server_has_its_own_answers_and_what_is_written_needs_a_form():
+    answers = (events.OfferedAnswer(label="Red"), events.OfferedAnswer(label="Write it", writes=True))
+    asked = question(kind="question", call_id="", tool="mcp", answers=answers)
+    assert [one.name for one in offers(asked, asks_reasons=True)] == ["Red", "Write it"]
+    (red,) = offers(asked, asks_reasons=False)
+    assert (red.name, answer_of(asked, red).choice, answer_of(asked, red).decision) == ("Red", 0, "once")
+    written = offers(asked, asks_reasons=True)[1]
+    assert (answer_of(asked, written, "blue").choice, answer_of(asked, written, "blue").feedback) == (1, "blue")
+    assert asked_call(asked, "/w").tool_call_id == "question-r" and asked_call(asked, "/w").title == "ls"
+
+
+def test_every_answer_of_the_screens_is_offered_and_nothing_is_allowed_by_putting_a_question_away():
+    kinds = tuple(events.ApprovalKind(rules=(f"bash({name})",), covers=name) for name in ("ls", "ls *"))
+    asked = question(kinds=kinds)
+    offered = offers(asked, asks_reasons=True)
+    assert len({one.id for one in offered}) == len(offered)
+    answered = [(answer_of(asked, one).decision, answer_of(asked, one).kind) for one in offered]
+    assert answered == [
+        ("once", 0),
+        ("session", 0),
+        ("session", 1),
+        ("project", 0),
+        ("project", 1),
+        ("deny", 0),
+        ("deny", 0),
+    ]
+    assert answer_of(asked, None).decision == "deny"
+    plan = question(kind="plan", detail="# Plan")
+    assert [answer_of(plan, one).mode for one in offers(plan, asks_reasons=False)] == ["edits", "ask", "auto", None]
 
 
 def test_a_web_search_is_one_call():

@@ -47,6 +47,8 @@ def _offers(event: ApprovalRequestedEvent, asks_reasons: bool) -> Iterator[Offer
                 yield Offer(f"{option.decision}-{number}", option, f"{option.label}: {kind.covers}", number)
         elif option.feedback and event.kind == "call" and not asks_reasons:
             yield Offer(f"answer-{place}", option, STOP)
+        elif option.feedback and event.kind == "question" and not asks_reasons:
+            continue  # nothing can be written there
         else:
             yield Offer(f"answer-{place}", option, option.label)
 
@@ -64,7 +66,7 @@ def asked_call(event: ApprovalRequestedEvent, cwd: str) -> ToolCallUpdate:
     if said := "\n\n".join(filter(None, (detail, *words))):
         content.append(text_content(said))
     who = f"{event.agent}: " if event.agent else ""
-    about = event.summary if event.tool == "bash" else f"{event.tool} {event.summary}"
+    about = event.summary if event.tool == "bash" or event.kind == "question" else f"{event.tool} {event.summary}"
     return ToolCallUpdate(
         tool_call_id=event.call_id or f"question-{event.request_id}",
         title=text_block(f"{who}{about}").text,
@@ -86,6 +88,7 @@ def answer_of(event: ApprovalRequestedEvent, offer: Offer | None, feedback: str 
         feedback=feedback,
         kind=offer.kind,
         mode=offer.option.mode,
+        choice=offer.option.choice,
     )
 
 

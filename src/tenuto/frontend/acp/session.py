@@ -146,7 +146,9 @@ class HostedSession:
     # --- what the client is told ---
 
     def hear(self, event: AnyEvent) -> None:
-        """Tell the client of an event, and ask what it asks."""
+        """Tell the client of an event, and ask what it asks. Of sub-agents' own events only their questions count."""
+        if event.session_id != self.id and not isinstance(event, ApprovalRequestedEvent | ApprovalResolvedEvent):
+            return
         updates, self._told = updates_of(event, self._told, self._around)
         for update in updates:
             self._tell(update)
@@ -303,7 +305,8 @@ class HostedSession:
             chosen = next((one for one in offered if one.id == answer), None)
             if chosen is not None and chosen.option.feedback:
                 if self._client.has_forms:
-                    feedback = await self._client.ask_text(self.id, "What is to be done instead?", "Instead")
+                    message = event.detail if event.kind == "question" else "What is to be done instead?"
+                    feedback = await self._client.ask_text(self.id, message, chosen.option.label)
                 else:
                     stops = event.kind == "call"
         except CLIENT_FAILURES as error:

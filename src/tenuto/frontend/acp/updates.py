@@ -50,6 +50,7 @@ from tenuto.protocol.event import (
     CallRefusedEvent,
     ChildEndedEvent,
     ChildProgressEvent,
+    ChildTranscriptEvent,
     CompactionEndEvent,
     CompactionProgressEvent,
     CompactionProposedEvent,
@@ -57,6 +58,8 @@ from tenuto.protocol.event import (
     ContextUsageEvent,
     EarlierEntriesEvent,
     EarlierFoundEvent,
+    ExtensionStatusEvent,
+    HooksRunningEvent,
     ModeChangedEvent,
     ModelChangedEvent,
     NoticeEvent,
@@ -206,6 +209,9 @@ def updates_of(event: AnyEvent, told: Told, around: Around) -> Step:  # noqa: PL
             | TaskSettledEvent()
             | ToolCallDeltaEvent()
             | ChildEndedEvent()  # its call's result says it
+            | ChildTranscriptEvent()
+            | HooksRunningEvent()
+            | ExtensionStatusEvent()  # a line of a screen of ours
             | QueueChangedEvent()
             | ShellStartedEvent()  # commands of the user belong to the screens
             | ShellOutputEvent()
@@ -403,7 +409,11 @@ def _shell(event: ShellFinishedEvent, told: Told) -> Step:
 def _plan(event: TodoChangedEvent) -> AgentPlanUpdate:
     """The todo list; the protocol has no word for what was given up, so that is left out."""
     entries = [
-        PlanEntry(content=text_block(item.text).text, priority="medium", status=item.status)
+        PlanEntry(
+            content=text_block(item.text).text,
+            priority="medium",
+            status="completed" if item.status == "done" else item.status,
+        )
         for item in event.items
         if item.status != "cancelled"
     ]
