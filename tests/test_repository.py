@@ -38,6 +38,7 @@ MAX_PICTURE_BYTES = 60_000
 MACHINE_PLACES = ("work", "root")
 """Folders that stand for somebody's machine when a path begins with them."""
 IMPORT_NAMES = {
+    "agent-client-protocol": "acp",
     "tree-sitter": "tree_sitter",
     "tree-sitter-bash": "tree_sitter_bash",
     "markdown-it-py": "markdown_it",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
+from tenuto.protocol.approval import approval_options
 from tenuto.protocol.event import ApprovalRequestedEvent
 from tenuto.tui.keys.bindings import CHORD_SECONDS, ContextName, Key, key_label, normal_key, typed_by
 from tenuto.tui.keys.line_editor import LineEditor
@@ -26,7 +27,7 @@ from tenuto.tui.state.intents import (
     SearchChanged,
 )
 from tenuto.tui.state.item import block_actions, meant_action
-from tenuto.tui.state.state import UiState, approval_options
+from tenuto.tui.state.state import UiState
 
 if TYPE_CHECKING:
     from tenuto.tui.keys.vim import Vim
