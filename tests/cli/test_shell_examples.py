@@ -63,6 +63,11 @@ NOT_RUN = {
     Example("docs/importing.md", "tenuto import ~/.codex/sessions/x.jsonl"): OF_THE_READER,
     Example("docs/importing.md", "tenuto import session-folder/"): OF_THE_READER,
     Example("docs/importing.md", "tenuto --resume ID"): SCREEN,
+    Example("docs/acp.md", 'toad acp "tenuto acp"'): "Toad is a program of others, with a screen of its own",
+    Example(
+        "docs/acp.md", 'acpx --agent "tenuto acp" --approve-reads exec "what does this project do?"'
+    ): "tests/acp/test_acpx.py drives it, where npm is",
+    Example("docs/configuration.md", "uv tool install 'tenuto[otel]'"): NEEDS_NETWORK,
     Example("docs/configuration.md", 'eval "$(tenuto completion zsh)"'): "test_completion.py runs it, where zsh is",
     Example("docs/configuration.md", "tenuto completion fish | source"): "test_completion.py runs it, where fish is",
 }
