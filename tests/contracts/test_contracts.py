@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tenuto.frontend.result import RunResult, exit_code
+from tenuto.api.result import RunResult
+from tenuto.frontend.result import exit_code
 from tenuto.protocol import model
 from tenuto.protocol.event import AssistantMessageEvent, NoticeEvent
 from tenuto.protocol.message import AssistantMessage, ToolResultMessage

@@ -35,7 +35,7 @@ def begin_servers(live: LiveSession, settings: Settings, environ: Mapping[str, s
         Place(cwd=live.session.cwd, home=live.home, environ=environ, folder=live.session.directory),
         live.notify,
         partial(_told, live),
-        partial(ask_elicitation, live.approvals, live.notify if not live.interactive else None),
+        partial(ask_elicitation, live.approvals, live.notify if not live.can_ask else None),
     )
 
 
