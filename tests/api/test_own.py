@@ -102,7 +102,7 @@ async def test_a_setup_brings_hooks_events_and_a_strategy(tmp_path):
         @api.on("session_before_compact")
         def before(event):
             heard.append("before")
-            return {"cancel": True, "reason": "not now"}
+            return {"cancel": True, "cancel_reason": "not now"}
 
         @api.on("tool_result")
         def result(event):
@@ -121,7 +121,7 @@ async def test_a_setup_brings_hooks_events_and_a_strategy(tmp_path):
     async with using(tmp_path, script, server={"window": 32_000}, extensions=[setup], mode="plan") as used:
         for number in range(6):
             await used.agent.run(f"question {number} " + "because " * 300)
-        with pytest.raises(tenuto.TenutoError):
+        with pytest.raises(tenuto.TenutoError, match="not now"):
             await used.agent.compact()
     assert heard.count("look") == 6
     assert heard[-1] == "before"
