@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
@@ -39,6 +39,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Image = str | Path | bytes
 """A file with an image, or its bytes: PNG, JPEG, GIF or WebP, at most 3.75 MB."""
+
+
+FINALISED = 3
+"""Rounds of the event loop until it has begun to close an abandoned generator."""
 
 
 class AgentClosedError(UsageError):
@@ -154,6 +158,8 @@ class Agent:
         self.runtime = Runtime(msgspec.structs.replace(start, extensions=self._own))
         self._state: Literal["new", "open", "closed"] = "new"
         self._busy_with = ""
+        self._is_streaming = False
+        self._leaving: asyncio.Event | None = None
         self._session_id = ""
         self._usage = Usage()
         self._result = RunResult()
@@ -291,7 +297,7 @@ class Agent:
             AgentClosedError: When the agent is not open, or was opened on another event loop.
 
         """
-        with self._working("a prompt"):
+        async with self._working("a prompt"):
             return await self._run(prompt, images, schema, timeout)
 
     async def stream(
@@ -302,7 +308,8 @@ class Agent:
         Arguments and errors are those of `run`. Leaving the loop early stops the run; `contextlib.aclosing` does so at
         once.
         """
-        with self._working("a prompt"):
+        async with self._working("a prompt"):
+            self._is_streaming = True
             events: asyncio.Queue[AnyEvent | None] = asyncio.Queue()
             unsubscribe = self.runtime.subscribe(events.put_nowait)
             running = asyncio.create_task(self._run(prompt, images, schema, timeout), name="streamed prompt")
@@ -312,10 +319,14 @@ class Agent:
                     yield event
                 yield running.result()
             finally:
+                self._leaving = asyncio.Event()
                 unsubscribe()
-                if not running.done():
-                    running.cancel()
+                running.cancel()
+                try:
                     await asyncio.wait([running])
+                finally:
+                    self._leaving.set()
+                    self._is_streaming, self._leaving = False, None
 
     async def interrupt(self) -> None:
         """Stop whatever runs; the `run` that waits for it returns with the outcome `interrupted`."""
@@ -332,7 +343,7 @@ class Agent:
             AgentBusyError: When the agent works already.
 
         """
-        with self._working("a compaction"):
+        async with self._working("a compaction"):
             ends: list[CompactionEndEvent] = []
             unsubscribe = self.subscribe(
                 lambda event: ends.append(event) if isinstance(event, CompactionEndEvent) else None
@@ -351,7 +362,7 @@ class Agent:
         from tenuto.core.compacting.preview import describe_compaction
         from tenuto.core.state.compaction_state import CompactionRequest
 
-        with self._working("a preview"):
+        async with self._working("a preview"):
             return await describe_compaction(self.runtime.live, CompactionRequest(reason="manual", focus=focus))
 
     async def undo(self, *, drop_later: bool = False) -> Undone:
@@ -364,7 +375,7 @@ class Agent:
         """
         from tenuto.core.compacting.undo import undo_compaction, undo_without_later_turns
 
-        return self._change_back(undo_without_later_turns if drop_later else undo_compaction)
+        return await self._change_back(undo_without_later_turns if drop_later else undo_compaction)
 
     async def redo(self) -> Undone:
         """Take the newest undo back.
@@ -376,7 +387,7 @@ class Agent:
         """
         from tenuto.core.compacting.undo import redo_compaction
 
-        return self._change_back(redo_compaction)
+        return await self._change_back(redo_compaction)
 
     def fork(self) -> Agent:
         """Return an agent that goes on in a copy of this session as it is when that agent is opened.
@@ -406,10 +417,18 @@ class Agent:
         if self._home.loop is not asyncio.get_running_loop():
             raise AgentClosedError("the agent was opened on another event loop; use it there, or make a new one here")
 
-    @contextmanager
-    def _working(self, what: str) -> Generator[None]:
-        """Do one thing at a time. Raises `AgentClosedError` and `AgentBusyError`."""
+    @asynccontextmanager
+    async def _working(self, what: str) -> AsyncGenerator[None]:
+        """Do one thing at a time. Raises `AgentClosedError` and `AgentBusyError`.
+
+        A loop over a stream that was just left is no work any more: its end is on its way, and waited for.
+        """
         self._require_open()
+        if self._is_streaming:
+            for _ in range(FINALISED):
+                await asyncio.sleep(0)
+            if self._leaving is not None:
+                await self._leaving.wait()
         if self._busy_with:
             raise AgentBusyError(f"the agent works on {self._busy_with} already: await that, or use a second agent")
         self._busy_with = what
@@ -491,8 +510,8 @@ class Agent:
                 operation = EditQueueOperation(session_id=live.id, target=waiting.seq, action="delete")
                 await self.runtime.submit(operation)
 
-    def _change_back(self, change: Callable[[LiveSession], Undone]) -> Undone:
-        with self._working("an undo"):
+    async def _change_back(self, change: Callable[[LiveSession], Undone]) -> Undone:
+        async with self._working("an undo"):
             undone = change(self.runtime.live)
             if undone.has_moved:
                 self.runtime.opener.show_again(self.session_id)
