@@ -6,17 +6,52 @@ from tenuto.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from tenuto.api import Agent, Answer
+    from tenuto.api.agent import Agent, AgentBusyError, AgentClosedError
+    from tenuto.api.approving import Allow, Deny
+    from tenuto.api.result import Answer, AnswerError
+    from tenuto.api.scripting import SyncAgent, run
     from tenuto.compaction.summary.serialize import convert_to_llm, serialize_conversation
+    from tenuto.core.errors import TenutoError, UsageError
     from tenuto.extension.api import ExtensionApi
+    from tenuto.protocol.event import ApprovalRequestedEvent
+    from tenuto.protocol.model import ModelError
 
-__all__ = ["Agent", "Answer", "ExtensionApi", "__version__", "convert_to_llm", "serialize_conversation"]
+__all__ = [
+    "Agent",
+    "AgentBusyError",
+    "AgentClosedError",
+    "Allow",
+    "Answer",
+    "AnswerError",
+    "ApprovalRequestedEvent",
+    "Deny",
+    "ExtensionApi",
+    "ModelError",
+    "SyncAgent",
+    "TenutoError",
+    "UsageError",
+    "__version__",
+    "convert_to_llm",
+    "run",
+    "serialize_conversation",
+]
 
 _HOMES = {
-    "Agent": "tenuto.api",
-    "Answer": "tenuto.api",
+    "Agent": "tenuto.api.agent",
+    "AgentBusyError": "tenuto.api.agent",
+    "AgentClosedError": "tenuto.api.agent",
+    "Allow": "tenuto.api.approving",
+    "Answer": "tenuto.api.result",
+    "AnswerError": "tenuto.api.result",
+    "ApprovalRequestedEvent": "tenuto.protocol.event",
+    "Deny": "tenuto.api.approving",
     "ExtensionApi": "tenuto.extension.api",
+    "ModelError": "tenuto.protocol.model",
+    "SyncAgent": "tenuto.api.scripting",
+    "TenutoError": "tenuto.core.errors",
+    "UsageError": "tenuto.core.errors",
     "convert_to_llm": "tenuto.compaction.summary.serialize",
+    "run": "tenuto.api.scripting",
     "serialize_conversation": "tenuto.compaction.summary.serialize",
 }
 """The module that each public name is resolved from."""

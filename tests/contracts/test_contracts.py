@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tenuto.frontend.result import RunResult, exit_code
+from tenuto.api.result import RunResult
+from tenuto.frontend.result import Ended, describe_result, exit_code
 from tenuto.protocol import model
 from tenuto.protocol.event import AssistantMessageEvent, NoticeEvent
 from tenuto.protocol.message import AssistantMessage, ToolResultMessage
 from tenuto.protocol.part import text_of
-from tenuto.protocol.usage import Usage
 from tests.contracts.table import AFTER, FOLLOWS, PAGE, PROTOCOLS, Row, rows, with_table
 from tests.core.harness import agent
 from tests.server import Call, Reply, Request
@@ -140,8 +140,8 @@ async def test_an_unknown_reason_passes_over_no_check_and_is_named_in_the_result
         for event in running.events:
             result.take(event)
         assert (exit_code(settled), len(running.server.requests)) == (0, 3)
-        described = result.describe(0, "", Usage(), 0.0)
-        assert (described["result"], described["stop_reason"]) == ("Done, unchecked.", "other")
+        described = describe_result(result, Ended())
+        assert (described.result, described.stop_reason) == ("Done, unchecked.", "other")
 
 
 @pytest.mark.parametrize("protocol", ["anthropic", "openai-chat"])

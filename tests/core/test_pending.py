@@ -177,7 +177,7 @@ async def test_a_preview_can_be_made_up_to_a_message(tmp_path):
 
 
 async def test_the_python_api_shows_the_plan_without_asking_a_model(tmp_path):
-    from tenuto.api import Agent as PublicAgent
+    from tenuto import Agent as PublicAgent
 
     async with ScriptedServer(talk(), window=32_000) as server:
         async with PublicAgent(
@@ -186,7 +186,7 @@ async def test_the_python_api_shows_the_plan_without_asking_a_model(tmp_path):
             for number in range(6):
                 await running.run(f"question {number} " + "because " * 300)
             asked = len(server.requests)
-            plan = await running.preview_compaction("the port")
+            plan = await running.preview("the port")
             assert len(server.requests) == asked
             entry = await running.compact()
             assert (plan.cut, plan.rung) == (entry.first_kept_index, entry.rung)

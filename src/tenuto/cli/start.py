@@ -184,7 +184,7 @@ def run_headless(options: Options, cwd: Path, prompt: str) -> int:
     try:
         schema = None
         if options.output_schema:
-            from tenuto.frontend.schema import read_schema
+            from tenuto.api.schema import read_schema
 
             schema = read_schema(Path(options.output_schema))
         start = runtime_start(options, cwd, interactive=False, answer_note=schema.note if schema else "")

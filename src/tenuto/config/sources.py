@@ -59,14 +59,17 @@ class Made(msgspec.Struct, frozen=True):
 
 
 ENVIRONMENT = "environment"
+GIVEN = "the given settings"
 
 
-def load_settings(home: Path, project: Path | None, environ: Mapping[str, str]) -> tuple[Settings, list[str]]:
+def load_settings(
+    home: Path, project: Path | None, environ: Mapping[str, str], given: Mapping[str, Any] | None = None
+) -> tuple[Settings, list[str]]:
     """Return the settings and a line for every problem found on the way. Never raises for bad content.
 
-    `project` is the working directory, somewhere in the project.
+    `project` is the working directory, somewhere in the project. What is `given` wins over all of them.
     """
-    sources = read_sources(home, project, environ)
+    sources = [*read_sources(home, project, environ), *([given_source(given)] if given else [])]
     return settings_of(sources), [problem for source in sources for problem in source.problems]
 
 
@@ -109,6 +112,13 @@ def read_sources(home: Path, project: Path | None, environ: Mapping[str, str]) -
     problems: list[str] = []
     values = _accept(_from_environment(environ, problems), ENVIRONMENT, problems)
     return [*sources, Source(name=ENVIRONMENT, values=values, problems=tuple(problems))]
+
+
+def given_source(values: Mapping[str, Any]) -> Source:
+    """Return settings that a program gives as nested values, as the strongest source."""
+    problems: list[str] = []
+    accepted = _accept(dict(values), GIVEN, problems)
+    return Source(name=GIVEN, values=accepted, problems=tuple(problems))
 
 
 def _read_file(file: Path) -> Source:

@@ -453,6 +453,7 @@ def open_child(parent: LiveSession, kind: AgentKind, change: ModelChange) -> Liv
         mcp=SessionServers(tools),
         clock=parent.clock,
         interactive=parent.interactive,
+        can_ask=parent.can_ask,
         ends_by_itself=True,
         extra_prompt=parent.extra_prompt,
         limits=Limits(turns=min(kind.max_turns or settings.agents.max_steps, settings.agents.max_steps)),

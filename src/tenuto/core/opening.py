@@ -99,7 +99,7 @@ class Opener:
         self._bus = bus
         self._tools = ToolRegistry()
         self.models = ModelRegistry(settings, start.home, start.environ)
-        self.extensions = Extensions(start.home, settings.extensions, self._tools, self.models)
+        self.extensions = Extensions(start.home, settings.extensions, self._tools, self.models, start.extensions)
         self.trusting = Trusting(start.home)
         self._current: LiveSession | None = None
         self._refreshing: asyncio.Task[None] | None = None
@@ -354,6 +354,7 @@ class Opener:
             user=user_home(start.environ),
             clock=start.clock,
             interactive=start.interactive,
+            can_ask=start.interactive or start.answered,
             ends_by_itself=start.ends_by_itself,
             extra_prompt=start.extra_prompt,
             limits=start.limits,

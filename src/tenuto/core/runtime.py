@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tenuto.config.sources import load_settings
 from tenuto.core.bus import EventBus, Listener
-from tenuto.core.errors import describe_failure
+from tenuto.core.errors import UsageError, describe_failure
 from tenuto.core.executor import Executor
 from tenuto.core.opening import Opener
 from tenuto.core.start import Start
@@ -52,7 +52,7 @@ class Runtime:
         self.home = start.home
         self.temporary = start.temporary
         KNOWN.learn_environment(start.environ)
-        self.settings, self.problems = load_settings(start.home, start.cwd, start.environ)
+        self.settings, self.problems = load_settings(start.home, start.cwd, start.environ, start.settings)
         self.bus = EventBus(self._note_failure)
         self.opener = Opener(start, self.settings, self.bus)
         self.executor = Executor(self.bus, self.opener)
@@ -154,7 +154,7 @@ class Runtime:
         """
         start, live, before = self.start, self.live, self.settings
         self.opener.trusting.use(live)
-        now, _ = await asyncio.to_thread(load_settings, start.home, start.cwd, start.environ)
+        now, _ = await asyncio.to_thread(load_settings, start.home, start.cwd, start.environ, start.settings)
         if now != before:
             self.settings = now
             self.opener.use_settings(now)
@@ -206,6 +206,15 @@ class Runtime:
         if self._settled is None:
             self._settled = asyncio.get_running_loop().create_future()
         return await asyncio.shield(self._settled)
+
+    async def require_price(self) -> None:
+        """Refuse a limit of cost that cannot be held. Raises `UsageError`."""
+        live = self.live
+        if live.limits.cost is None:
+            return
+        await self.opener.wait_for_facts()
+        if live.facts.input_price is None or live.facts.output_price is None:
+            raise UsageError(f"the limit of cost cannot be held: the price of {live.facts.id} is not known")
 
     async def close(self) -> None:
         """Stop what runs, end background jobs, close the log and the connections."""

@@ -41,7 +41,7 @@ def begin_servers(
         Place(cwd=live.session.cwd, home=live.home, environ=environ, folder=live.session.directory, given=given),
         live.notify,
         partial(_told, live),
-        partial(ask_elicitation, live.approvals, live.notify if not live.interactive else None),
+        partial(ask_elicitation, live.approvals, live.notify if not live.can_ask else None),
     )
 
 

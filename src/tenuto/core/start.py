@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
@@ -14,6 +14,7 @@ from tenuto.protocol.entry import Mode
 
 if TYPE_CHECKING:
     from tenuto.config.mcp.servers import NamedServer
+    from tenuto.extension.finding import Source
     from tenuto.guard.rules import Rule
     from tenuto.protocol.compaction import CompactionStrategy
 
@@ -55,5 +56,11 @@ class Start(Struct, frozen=True):
     sandboxed: bool = True
     """Whether commands of the model run in the sandbox, where the settings and the machine have one."""
     compaction: CompactionStrategy | None = None
+    answered: bool = False
+    """Whether a program answers questions where there is no screen."""
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Settings that win over all others, in nested sections."""
+    extensions: tuple[Source, ...] = ()
+    """Extensions that the program brings itself: loaded whatever the settings say."""
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     clock: Callable[[], float] = time.time

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 
-from tenuto.api import Agent
+from tenuto.api.agent import Agent
 from tenuto.core.errors import TaskFailedError
 from tenuto.core.state.pins import pin
 from tenuto.core.state.request import build_request

@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 
-from tenuto.core.errors import EXPECTED_FAILURES, UsageError, describe_failure
+from tenuto.api.result import RunResult
+from tenuto.core.errors import EXPECTED_FAILURES, describe_failure
 from tenuto.core.runtime import Runtime
 from tenuto.core.start import Start
 from tenuto.exit_codes import BAD_USAGE, FAILED, INTERRUPTED, LIMIT_REACHED, OK
 from tenuto.frontend.headless import HeadlessRun, run_headless
-from tenuto.frontend.result import RunResult, exit_code
+from tenuto.frontend.result import Ended, describe_result, exit_code
 from tenuto.guard.terminal import escape_json, sanitize_for_terminal, write_text
 from tenuto.protocol.entry import MOVED_KIND, RESTORED_KIND, SEARCHING_KIND, WAITING_KIND, Mode
 from tenuto.protocol.event import (
@@ -37,16 +38,15 @@ from tenuto.protocol.event import (
 )
 from tenuto.protocol.operation import InterruptOperation
 from tenuto.protocol.part import TextPart
-from tenuto.protocol.usage import Usage
 from tenuto.text.figures import describe_rung, format_change, plural
 from tenuto.text.writable import to_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from tenuto.api.schema import OutputSchema
     from tenuto.command.outcome import Choice, CommandOutcome
     from tenuto.core.state.live import LiveSession
-    from tenuto.frontend.schema import OutputSchema
     from tenuto.frontend.stream import Interrupt
 
 OutputFormat = Literal["text", "json", "stream-json", "events"]
@@ -64,16 +64,6 @@ class PrintOptions(Struct, frozen=True):
     schema: OutputSchema | None = None
 
 
-class End(Struct, frozen=True):
-    """How a run, or one prompt of it, ended. `value` is the answer as JSON where a schema asked for it."""
-
-    code: int = OK
-    error: str = ""
-    usage: Usage = Usage()
-    seconds: float = 0.0
-    value: Any = None
-
-
 def run_print(start: Start, prompt: str, options: PrintOptions) -> int:
     """Answer `prompt` and return the exit code."""
     output = make_output(options.output)
@@ -82,7 +72,7 @@ def run_print(start: Start, prompt: str, options: PrintOptions) -> int:
         run.show_to(output.show)
         return run_headless(run, lambda runtime: Talk(run, runtime, output, options).hold(prompt))
     except EXPECTED_FAILURES as error:
-        output.finish(End(BAD_USAGE, describe_failure(error)))
+        output.finish(Ended(code=BAD_USAGE, error=describe_failure(error)))
         return BAD_USAGE
 
 
@@ -127,7 +117,7 @@ class TextOutput:
         """Print what a slash command says or would let one choose from."""
         self.result.text = "\n".join(describe_outcome(outcome) for outcome in outcomes)
 
-    def finish(self, end: End) -> None:
+    def finish(self, end: Ended) -> None:
         """Print the answer, and the reason when there is none."""
         if self.result.text:
             write_text(self.result.text.rstrip("\n"), data=True, flush=True)
@@ -146,9 +136,9 @@ class TextOutput:
 class ResultOutput(TextOutput):
     """One JSON object at the end, on one line; standard error as with text."""
 
-    def finish(self, end: End) -> None:
+    def finish(self, end: Ended) -> None:
         """Print what the run came to."""
-        _write_json(self.result.describe(end.code, end.error, end.usage, end.seconds, end.value))
+        _write_json(describe_result(self.result, end))
         self.explain(end.error)
 
 
@@ -181,7 +171,7 @@ class EventOutput:
         for outcome in outcomes:
             _write_json({"outcome": describe_outcome(outcome)})
 
-    def finish(self, end: End) -> None:
+    def finish(self, end: Ended) -> None:
         """Say why the run failed, if it did."""
         if end.error:
             _say(end.error)
@@ -280,7 +270,7 @@ class Talk:
             return self._finish(self._ended(code, error))
 
     async def _hold(self, prompt: str) -> int:
-        await self._check_price()
+        await self._runtime.require_price()
         if self._options.reads_messages:
             return await self._hold_with(prompt)
         return self._finish(await self._ask(prompt))
@@ -320,27 +310,13 @@ class Talk:
         if interrupt.request_id:
             _write_json(interrupt.answer(self._runtime.session_id))
 
-    async def _ask(self, prompt: str) -> End:
+    async def _ask(self, prompt: str) -> Ended:
         """Send a prompt, and say what is wrong with the answer where a schema asks for another one."""
         self._began, self._spent = time.monotonic(), self._runtime.live.session.state.usage
-        turns = self._runtime.live.task.turns
-        settled = await self._send(prompt)
-        schema = self._options.schema
-        has_answered = self._runtime.live.task.turns > turns  # a command may only say something
-        if schema is None or settled.outcome != "completed" or not has_answered:
-            return self._end(settled)
-        from tenuto.frontend.schema import MOST_RETRIES, ask_again
+        from tenuto.api.schema import ask
 
-        result = self._output.result
-        checked = schema.check(result.text)
-        for _ in range(MOST_RETRIES):
-            if not checked.problem or settled.outcome != "completed":
-                break
-            settled = await self._send(ask_again(checked.problem))
-            checked = schema.check(result.text)
-        if settled.outcome != "completed" or not checked.problem:
-            return self._end(settled, checked.value)
-        return self._end(settled, error=f"the answer does not fit the schema: {checked.problem}")
+        asked = await ask(self._send, prompt, self._options.schema, self._output.result)
+        return self._end(asked.settled, asked.value, asked.problem)
 
     async def _send(self, prompt: str) -> TaskSettledEvent:
         """Send a prompt, or run the command that it is, and wait until nothing is left to do."""
@@ -365,32 +341,23 @@ class Talk:
         await self._runtime.opener.wait_for_checks()
         return settled
 
-    def _end(self, settled: TaskSettledEvent, value: Any = None, error: str = "") -> End:
+    def _end(self, settled: TaskSettledEvent, value: Any = None, error: str = "") -> Ended:
         code = FAILED if error else exit_code(settled)
         error = error or settled.error
         if settled.outcome == "interrupted":
             code, error = (LIMIT_REACHED, self._run.overtime) if self._run.timed_out else (code, "interrupted")
         return self._ended(code, error, value)
 
-    def _ended(self, code: int, error: str, value: Any = None) -> End:
+    def _ended(self, code: int, error: str, value: Any = None) -> Ended:
         used = self._runtime.live.session.state.usage - self._spent
-        return End(code, error, used, time.monotonic() - self._began, value)
+        return Ended(code=code, error=error, usage=used, seconds=time.monotonic() - self._began, value=value)
 
-    def _finish(self, end: End) -> int:
+    def _finish(self, end: Ended) -> int:
         self._output.finish(end)
         refused = self._output.result.refused
         if refused:
             _say(describe_refusals(refused, self._runtime.live.mode))
         return end.code
-
-    async def _check_price(self) -> None:
-        """Refuse a limit that cannot be held. Raises `UsageError`."""
-        live = self._runtime.live
-        if live.limits.cost is None:
-            return
-        await self._runtime.opener.wait_for_facts()
-        if live.facts.input_price is None or live.facts.output_price is None:
-            raise UsageError(f"--max-cost cannot be held: the price of {live.facts.id} is not known")
 
 
 def _say_refusal(event: AnyEvent) -> None:

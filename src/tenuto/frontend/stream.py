@@ -9,7 +9,32 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
+from tenuto.frontend.lines import (
+    AssistantBody,
+    AssistantLine,
+    Block,
+    CompactLine,
+    CompactMetadata,
+    Content,
+    ControlResponseLine,
+    ControlSuccess,
+    ImageBlock,
+    ImageSource,
+    InitLine,
+    NoticeLine,
+    OutputLine,
+    Page,
+    RetryLine,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    UserBody,
+    UserLine,
+    WebSearchBlock,
+)
 from tenuto.frontend.result import describe_usage
 from tenuto.protocol.event import (
     AnyEvent,
@@ -38,75 +63,76 @@ MAX_LINE = 10_000_000
 """Bytes of one message on standard input."""
 
 
-def describe_event(event: AnyEvent) -> dict[str, Any] | None:
-    """Return an event as a line's object, `None` for one that this shape has no word for."""
+def describe_event(event: AnyEvent) -> OutputLine | None:
+    """Return an event as a line, `None` for one that this shape has no word for."""
+    session = event.session_id
     match event:
         case SessionOpenedEvent():
-            shown: dict[str, Any] = {"subtype": "init", "cwd": event.cwd, "model": event.model}
-            shown |= {"permissionMode": event.mode, "resumed": event.resumed}
+            return InitLine(
+                cwd=event.cwd,
+                model=event.model,
+                permission_mode=event.mode,
+                resumed=event.resumed,
+                session_id=session,
+            )
         case NoticeEvent():
-            shown = {"subtype": "notice", "level": event.level, "text": event.text}
+            return NoticeLine(level=event.level, text=event.text, session_id=session)
         case RetryEvent():
-            shown = {"subtype": "api_retry", "attempt": event.attempt, "wait": event.wait, "text": event.reason}
+            return RetryLine(attempt=event.attempt, wait=event.wait, text=event.reason, session_id=session)
         case CompactionEndEvent() if event.error is None and not event.aborted:
-            data = {"trigger": event.reason, "pre_tokens": event.tokens_before, "post_tokens": event.tokens_after}
-            shown = {"subtype": "compact_boundary", "compact_metadata": data}
+            data = CompactMetadata(trigger=event.reason, pre_tokens=event.tokens_before, post_tokens=event.tokens_after)
+            return CompactLine(compact_metadata=data, session_id=session)
         case AssistantMessageEvent():
-            return _line("assistant", event, message=_answer(event.message))
+            return AssistantLine(message=_answer(event.message), session_id=session)
         case ToolResultEvent():
-            return _line("user", event, message={"role": "user", "content": [_result(event.message)]})
+            return UserLine(message=UserBody(content=(_result(event.message),)), session_id=session)
         case UserMessageEvent():
-            return _line("user", event, message={"role": "user", "content": [_content(part) for part in event.parts]})
+            content = tuple(_content(part) for part in event.parts)
+            return UserLine(message=UserBody(content=content), session_id=session)
         case _:
             return None
-    return _line("system", event, **shown)
 
 
-def _line(kind: str, event: AnyEvent, **more: Any) -> dict[str, Any]:
-    return {"type": kind, **more, "session_id": event.session_id}
-
-
-def _answer(message: AssistantMessage) -> dict[str, Any]:
-    content = [block for part in message.parts if (block := _block(part)) is not None]
+def _answer(message: AssistantMessage) -> AssistantBody:
+    content = tuple(block for part in message.parts if (block := _block(part)) is not None)
     usage = None if message.usage is None else describe_usage(message.usage)
-    reason = {"stop_reason": message.stop_reason, "usage": usage}
-    return {"role": "assistant", "model": message.model, "content": content, **reason}
+    return AssistantBody(model=message.model, content=content, stop_reason=message.stop_reason, usage=usage)
 
 
-def _block(part: AssistantPart) -> dict[str, Any] | None:
+def _block(part: AssistantPart) -> Block | None:
     match part:
         case TextPart():
-            cited = {"citations": [_page(source) for source in part.sources]} if part.sources else {}
-            return {"type": "text", "text": part.text, **cited}
+            cited = tuple(_page(source) for source in part.sources)
+            return TextBlock(text=part.text, citations=cited or UNSET)
         case ThinkingPart():
-            return {"type": "thinking", "thinking": part.text}
+            return ThinkingBlock(thinking=part.text)
         case ToolCallPart():
-            return {"type": "tool_use", "id": part.id, "name": part.name, "input": msgspec.Raw(part.arguments.encode())}
+            return ToolUseBlock(id=part.id, name=part.name, input=msgspec.Raw(part.arguments.encode()))
         case OpaquePart(search=search) if search is not None and search.done:
-            return {"type": "web_search", **_pages(search)}
+            return _pages(search)
         case OpaquePart():
             return None
 
 
-def _pages(search: WebSearch) -> dict[str, Any]:
-    pages = [_page(source) for source in search.sources]
-    failed = {"error": search.error} if search.error else {}
-    return {"id": search.id, "action": search.action, "query": search.query, "results": pages, **failed}
+def _pages(search: WebSearch) -> WebSearchBlock:
+    pages = tuple(_page(source) for source in search.sources)
+    found = search.error or UNSET
+    return WebSearchBlock(id=search.id, action=search.action, query=search.query, results=pages, error=found)
 
 
-def _page(source: WebSource) -> dict[str, str]:
-    return {"url": source.url, "title": source.title}
+def _page(source: WebSource) -> Page:
+    return Page(url=source.url, title=source.title)
 
 
-def _result(message: ToolResultMessage) -> dict[str, Any]:
-    content = [_content(part) for part in message.parts]
-    return {"type": "tool_result", "tool_use_id": message.call_id, "content": content, "is_error": message.is_error}
+def _result(message: ToolResultMessage) -> ToolResultBlock:
+    content = tuple(_content(part) for part in message.parts)
+    return ToolResultBlock(tool_use_id=message.call_id, content=content, is_error=message.is_error)
 
 
-def _content(part: ContentPart) -> dict[str, Any]:
+def _content(part: ContentPart) -> Content:
     if isinstance(part, ImagePart):
-        return {"type": "image", "source": {"type": "sha256", "media_type": part.media_type, "data": part.sha256}}
-    return {"type": "text", "text": part.text}
+        return ImageBlock(source=ImageSource(media_type=part.media_type, data=part.sha256))
+    return TextBlock(text=part.text)
 
 
 class BadMessageError(Exception):
@@ -118,10 +144,9 @@ class Interrupt(msgspec.Struct, frozen=True):
 
     request_id: str = ""
 
-    def answer(self, session_id: str) -> dict[str, Any]:
+    def answer(self, session_id: str) -> ControlResponseLine:
         """Return what says that it was heard."""
-        response = {"subtype": "success", "request_id": self.request_id}
-        return {"type": "control_response", "response": response, "session_id": session_id}
+        return ControlResponseLine(response=ControlSuccess(request_id=self.request_id), session_id=session_id)
 
 
 def read_message(line: bytes) -> str | Interrupt:

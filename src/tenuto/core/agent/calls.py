@@ -177,7 +177,7 @@ class CallRunner:
         live = self._live
         verdict = live.judge(prepared.subject, self._lent)
         if isinstance(verdict, Refuse):
-            live.task.refused += bool(verdict.rule) and not live.interactive
+            live.task.refused += bool(verdict.rule) and not live.can_ask
             self._tell_refused(prepared, verdict.why)
             return denied_result(prepared.call, verdict.reason)
         if ruling.is_approved:
@@ -186,7 +186,7 @@ class CallRunner:
             if not ruling.question:
                 return None
             verdict = Ask(reason=f"a hook asks for it: {ruling.question}")
-        if not live.interactive:
+        if not live.can_ask:
             live.task.refused += 1
             root = live.tool_context.places[0]
             self._tell_refused(prepared, verdict.reason, verdict.allowed_by, rules_to_allow(verdict, root))
@@ -211,7 +211,7 @@ class CallRunner:
         self, prepared: PreparedCall, reason: str, allowed_by: Mode | None = None, rules: tuple[str, ...] = ()
     ) -> None:
         live = self._live
-        if live.interactive:  # who looks on sees the result
+        if live.can_ask:  # who looks on sees the result
             return
         live.bus.publish(
             CallRefusedEvent(
@@ -229,7 +229,7 @@ class CallRunner:
     def _may_look(self, place: ApprovalSubject) -> bool:
         """Say whether the file of a call may be looked at: it may be changed, or a user is going to be asked."""
         verdict = self._live.judge(place)
-        return isinstance(verdict, Allow) or (isinstance(verdict, Ask) and self._live.interactive)
+        return isinstance(verdict, Allow) or (isinstance(verdict, Ask) and self._live.can_ask)
 
     async def _to_be_asked(self) -> int:
         """Return how many of the calls that are not due yet will be asked about, as it looks now.

@@ -173,7 +173,7 @@ async def _run(live: LiveSession, command: str, lent: Sequence[Rule]) -> ToolRes
     result = await CallRunner(live, "", lent).run_for_prompt(prepared)
     if not result.denied:
         return result
-    if live.interactive and live.mode != "plan":
+    if live.can_ask and live.mode != "plan":
         raise NotAllowedError(f"`{command}` was not allowed, so nothing is sent")
     return f"(not run: {sanitize_line(text_of(result.parts))})"
 

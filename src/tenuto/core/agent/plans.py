@@ -77,7 +77,7 @@ async def hand_over(live: LiveSession, answer: AssistantMessage, submission_id: 
     if not live.plans:  # the user left it while the plan was being written
         _put_down(live, answer.seq, _Decision(ASIDE.format(mode=live.mode), PlanView(text=plan)), submission_id)
         return True
-    if not live.interactive:
+    if not live.can_ask:
         _put_down(live, answer.seq, _Decision(UNASKED, PlanView(text=plan, outcome="unasked")), submission_id)
         return False
     question = Question(call_id=call_id, tool=PLAN_CALL, summary="", detail=plan, reason="", kind="plan")

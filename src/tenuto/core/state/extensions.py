@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from tenuto.protocol.event import AnyEvent, SessionOpenedEvent
 from tenuto.tool.run.registry import ToolRegistry
 
 if TYPE_CHECKING:
+    from tenuto.extension.finding import Source
     from tenuto.extension.host import Doors, ExtensionHost
 
 FOLDER = "extensions"
@@ -47,13 +48,23 @@ class Acts(msgspec.Struct, frozen=True, kw_only=True):
 class Extensions:
     """Loads extensions once, beside the start of the first session, and gives what they register to those who use it.
 
-    `commands` returns the names of Tenuto's own slash commands, which no extension may take.
+    `commands` returns the names of Tenuto's own slash commands, which no extension may take. `own` are those that the
+    program brings itself: they are there whatever the settings say, and before all others.
     """
 
-    def __init__(self, home: Path, settings: ExtensionSettings, tools: ToolRegistry, models: ModelRegistry) -> None:
+    def __init__(
+        self,
+        home: Path,
+        settings: ExtensionSettings,
+        tools: ToolRegistry,
+        models: ModelRegistry,
+        own: Sequence[Source] = (),
+    ) -> None:
         self.commands: Callable[[], frozenset[str]] = frozenset
         self._home = home
         self._settings = settings
+        self._own = tuple(own)
+        self._is_enabled = settings.enabled or bool(own)
         self._tools = tools
         self._models = models
         self._acts: Acts | None = None
@@ -73,7 +84,7 @@ class Extensions:
     def begin(self, cwd: Path, acts: Acts) -> None:
         """Load the user's own, and those of the project of a session that was opened which the user trusts."""
         self._cwd, self._acts = cwd, acts
-        if not self._settings.enabled:
+        if not self._is_enabled:
             return
         for text, level in self._early:
             acts.notify(text, level)
@@ -109,7 +120,7 @@ class Extensions:
 
         Returns the names of what is loaded then, `None` where nothing has changed.
         """
-        if not self._settings.enabled or await asyncio.to_thread(self._trusted) == self._of_project:
+        if not self._is_enabled or await asyncio.to_thread(self._trusted) == self._of_project:
             return None
         return await self.reload()
 
@@ -118,7 +129,7 @@ class Extensions:
 
         `cwd` is the project whose extensions count, where no session is open yet.
         """
-        if not self._settings.enabled:
+        if not self._is_enabled:
             return None
         self._cwd = self._cwd or cwd
         if self._loading is None:
@@ -127,7 +138,7 @@ class Extensions:
 
     async def wait(self) -> None:
         """Wait before a prompt until everything is loaded; what takes more than a moment is named."""
-        if not self._settings.enabled:
+        if not self._is_enabled:
             return
         loading = asyncio.ensure_future(self.host())
         await asyncio.wait((loading,), timeout=NAMED_AFTER)
@@ -174,7 +185,7 @@ class Extensions:
 
     async def _look(self) -> None:
         """Begin to load where there is anything to load: a look at some folders, and no import."""
-        is_any = self._settings.paths or (self._home / FOLDER).is_dir() or self._may_trust()
+        is_any = self._own or self._settings.paths or (self._home / FOLDER).is_dir() or self._may_trust()
         if not is_any and self._has_installed is None:
             self._has_installed = await asyncio.to_thread(has_entry_points, tuple(sys.path))
         if self._loading is None and (is_any or self._has_installed):
@@ -184,10 +195,14 @@ class Extensions:
         from tenuto.extension.finding import find_extensions
 
         self._of_project = await asyncio.to_thread(self._trusted)
-        found = await asyncio.to_thread(find_extensions, self._home, self._settings, tuple(self._of_project))
-        for problem in found.problems:
-            self._report(problem)
-        if not found.sources:
+        sources = list(self._own)
+        if self._settings.enabled:
+            found = await asyncio.to_thread(find_extensions, self._home, self._settings, tuple(self._of_project))
+            for problem in found.problems:
+                self._report(problem)
+            taken = {source.name for source in sources}
+            sources += [source for source in found.sources if source.name not in taken]
+        if not sources:
             return None
         from tenuto.extension.host import ExtensionHost, Reserved
 
@@ -202,7 +217,7 @@ class Extensions:
             load_timeout=self._settings.load_timeout,
         )
         self._made = host
-        await host.load(found.sources)
+        await host.load(sources)
         self._use(host)
         if self._opened is not None:
             host.hear(self._opened)  # it was open before they were loaded
@@ -222,7 +237,7 @@ class Extensions:
     def _trusted(self) -> dict[Path, str]:
         """Return the extensions of the project that the user trusts as they are: no other runs (R-085)."""
         cwd = self._cwd
-        if cwd is None or not self._may_trust():
+        if cwd is None or not self._settings.enabled or not self._may_trust():
             return {}
         from tenuto.core.state.trust import trusted_extensions
 

@@ -228,6 +228,9 @@ class SessionServices(Struct, frozen=True, eq=False, kw_only=True):
     """The user's own home, where peers keep what they bring; `None` where the environment names none."""
     clock: Callable[[], float]
     interactive: bool
+    """Whether a user looks on, on a screen."""
+    can_ask: bool = False
+    """Whether questions are answered: by that user, or by a program."""
     ends_by_itself: bool = False
     """Whether the run ends when nothing is left to do; then it waits for background jobs first."""
     extra_prompt: str = ""
@@ -286,8 +289,8 @@ class SessionServices(Struct, frozen=True, eq=False, kw_only=True):
     def mode_text(self) -> str:
         """What the model is told of the mode."""
         if self.kind is not None:
-            return child_text(self.mode, self.owner.given, self.kind.reads_only, self.interactive)
-        if self.interactive:
+            return child_text(self.mode, self.owner.given, self.kind.reads_only, self.can_ask)
+        if self.can_ask:
             return MODE_TEXTS[self.mode]
         return alone_text(self.mode, self.given, self.answer_note)
 
