@@ -104,9 +104,9 @@ class Slow:
         return Hang() if self.hangs and "slow" in said else Reply("Done.")
 
 
-def wait_until(condition: Callable[[], object]) -> None:
-    """Wait for something that has to come."""
-    deadline = time.monotonic() + PATIENCE
+def wait_until(condition: Callable[[], object], patience: float = PATIENCE) -> None:
+    """Wait for something that has to come, so many seconds at most."""
+    deadline = time.monotonic() + patience
     while not condition():
         assert time.monotonic() < deadline, "it did not come"
         time.sleep(0.02)

@@ -21,6 +21,10 @@ TASKS = (
 )
 
 
+def ps() -> str:
+    return subprocess.run(["ps", "-eo", "args="], capture_output=True, text=True, check=True).stdout
+
+
 def is_all_but_slow(bench: Bench) -> bool:
     return set(bench.results) == {"quick-1", "quick-2"}
 
@@ -110,7 +114,7 @@ def test_l5_a_second_ctrl_c_ends_at_once_and_leaves_no_process(bench: Bench, end
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=30)
     assert process.returncode in (-signal.SIGINT, 130)
-    wait_until(lambda: str(mark) not in subprocess.run(["ps", "-eo", "args="], capture_output=True, text=True).stdout)
+    wait_until(lambda: str(mark) not in ps())
     assert bench.results == {}
 
 
