@@ -20,7 +20,7 @@ pytest.importorskip("ray", reason="Ray is not installed (pip install 'tenuto[bat
 NODES = """
 import os, signal, sys
 from ray.cluster_utils import Cluster
-size = {"num_cpus": 1, "object_store_memory": 80_000_000, "node_ip_address": "127.0.0.1"}
+size = {"num_cpus": 1, "object_store_memory": 80_000_000}
 cluster = Cluster(initialize_head=True, head_node_args=size)
 others = [cluster.add_node(**size) for _ in range(2)]
 cluster.wait_for_nodes()
