@@ -115,6 +115,7 @@ def test_l5_a_lost_node_and_a_lost_worker_lose_no_finished_task_and_theirs_run_a
     process = bench.start("--engine", "ray")
     ended.append(process)
     wait_until(lambda: len(bench.results) == 2 and model.prompts.count("slow") == 3, LONG)
+    wait_until(lambda: len(set(raylets_with_agents(nodes.process.pid).values())) == 3)
     agents = {raylet: agent for agent, raylet in raylets_with_agents(nodes.process.pid).items()}
     table = listed()
     first, second = nodes.others
