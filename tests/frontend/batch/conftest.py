@@ -114,7 +114,7 @@ def wait_until(condition: Callable[[], object], patience: float = PATIENCE) -> N
 
 def agents_of(pid: int) -> list[int]:
     """Return the headless agents below a process."""
-    listed = subprocess.run(["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True).stdout
+    listed = subprocess.run(["ps", "-ww", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True).stdout
     rows = [line.split(None, 2) for line in listed.splitlines()]
     below, found = {pid}, list[int]()
     grown = True

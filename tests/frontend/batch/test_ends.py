@@ -22,7 +22,7 @@ TASKS = (
 
 
 def ps() -> str:
-    return subprocess.run(["ps", "-eo", "args="], capture_output=True, text=True, check=True).stdout
+    return subprocess.run(["ps", "-ww", "-eo", "args="], capture_output=True, text=True, check=True).stdout
 
 
 def is_all_but_slow(bench: Bench) -> bool:

@@ -67,7 +67,7 @@ class RayCluster:
 
 def listed() -> dict[int, tuple[int, str]]:
     """Return parent and command line of each process."""
-    text = subprocess.run(["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True).stdout
+    text = subprocess.run(["ps", "-ww", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True).stdout
     rows = (line.split(None, 2) for line in text.splitlines())
     return {int(row[0]): (int(row[1]), row[2] if len(row) > 2 else "") for row in rows}
 
