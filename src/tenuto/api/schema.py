@@ -51,7 +51,7 @@ class OutputSchema:
             kind.check_schema(schema)
         except SchemaError as error:
             raise UsageError(f"{source}: it is no JSON schema: {shorten(error.message, _SHOWN)}") from None
-        self._schema = schema
+        self.schema = schema
         self._validator = kind(schema)
         self._convert = convert
 
@@ -60,7 +60,7 @@ class OutputSchema:
         """What the model is told before it begins."""
         return (
             "Your last message must be one JSON value that fits this schema, and nothing beside it:\n"
-            f"{json.dumps(self._schema, ensure_ascii=False)}"
+            f"{json.dumps(self.schema, ensure_ascii=False)}"
         )
 
     def check(self, text: str) -> Checked:

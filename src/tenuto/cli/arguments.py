@@ -75,6 +75,7 @@ SUBCOMMANDS = {
     "models": "tenuto.cli.models:run_models",
     "import": "tenuto.cli.importing:run_import",
     "eval": "tenuto.cli.evaluating:run_eval",
+    "batch": "tenuto.cli.batch:run_batch",
     "prompt": "tenuto.cli.prompting:run_prompt",
     "approvals": "tenuto.cli.approvals:run_approvals",
     "doctor": "tenuto.cli.doctor.command:run_doctor",
@@ -167,9 +168,9 @@ def build_parser() -> argparse.ArgumentParser:
         prog="tenuto",
         description="A coding agent for your terminal. Without a prompt it opens the full screen.",
         epilog="Session management: tenuto sessions. Models: tenuto models. Also: tenuto approvals, tenuto doctor, "
-        "tenuto import, tenuto eval, tenuto prompt, tenuto sandbox, tenuto trust, tenuto hooks, tenuto skills, "
-        "tenuto plugins, tenuto mcp, tenuto acp. API keys: ANTHROPIC_API_KEY, OPENAI_API_KEY; without one the built-in "
-        "offline model answers.",
+        "tenuto import, tenuto eval, tenuto batch, tenuto prompt, tenuto sandbox, tenuto trust, tenuto hooks, "
+        "tenuto skills, tenuto plugins, tenuto mcp, tenuto acp. API keys: ANTHROPIC_API_KEY, OPENAI_API_KEY; without "
+        "one the built-in offline model answers.",
     )
     parser.add_argument("prompt", nargs="*", metavar="PROMPT", help="what to do; “-” reads it from standard input")
     parser.add_argument(

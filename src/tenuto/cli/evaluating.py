@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar, get_args
 
-from tenuto.cli.parsing import Parser, complain, parse
+from tenuto.cli.parsing import Parser, complain, parse, read_number, read_one_of
 from tenuto.cli.progress import working
 from tenuto.evaluation.driving import Case, Figures, Report, describe, measure
 from tenuto.evaluation.phrases import SET_NAMES
@@ -33,34 +33,36 @@ def build_parser() -> argparse.ArgumentParser:
         description="Play generated sessions with a scripted model and say what of them the model is still sent after "
         "each compaction. Nothing leaves this machine. Exits with 1 when a bar is missed.",
     )
-    parser.add_argument("--seeds", type=_number(1, 999), default=3, metavar="N", help="sessions to generate; default 3")
+    parser.add_argument(
+        "--seeds", type=read_number(1, 999), default=3, metavar="N", help="sessions to generate; default 3"
+    )
     parser.add_argument(
         "--windows",
-        type=_list_of(_number(MIN_WINDOW, 2_000_000)),
+        type=_list_of(read_number(MIN_WINDOW, 2_000_000)),
         default=WINDOWS,
         metavar="TOKENS,…",
         help=f"context windows; default {WINDOWS}",
     )
     parser.add_argument(
-        "--rounds", type=_number(1, MAX_ROUNDS), default=ROUNDS, metavar="N", help=f"compactions; default {ROUNDS}"
+        "--rounds", type=read_number(1, MAX_ROUNDS), default=ROUNDS, metavar="N", help=f"compactions; default {ROUNDS}"
     )
     parser.add_argument(
         "--summarisers",
-        type=_list_of(_one_of(SUMMARISERS)),
+        type=_list_of(read_one_of(SUMMARISERS)),
         default=",".join(SUMMARISERS),
         metavar="NAME,…",
         help=f"who writes the summaries; default all: {', '.join(SUMMARISERS)}",
     )
     parser.add_argument(
         "--protocol",
-        type=_one_of(PROTOCOLS),
+        type=read_one_of(PROTOCOLS),
         default=PROTOCOLS[0],
         metavar="NAME",
         help=f"one of {', '.join(PROTOCOLS)}; default {PROTOCOLS[0]}",
     )
     parser.add_argument(
         "--phrases",
-        type=_one_of(SET_NAMES),
+        type=read_one_of(SET_NAMES),
         default=SET_NAMES[0],
         metavar="NAME",
         help=f"the sentences to plant: one of {', '.join(SET_NAMES)}; default {SET_NAMES[0]}",
@@ -105,25 +107,6 @@ def run_eval(arguments: tuple[str, ...], _home: Path, _environ: Mapping[str, str
 def _measure(case: Case, place: str) -> Figures:
     with working(f"Session {place}: {describe(case)}"):
         return asyncio.run(measure(case))
-
-
-def _number(least: int, most: int) -> Callable[[str], int]:
-    def read(word: str) -> int:
-        if not (word.isascii() and word.isdigit() and least <= int(word) <= most):
-            raise argparse.ArgumentTypeError(f"“{word}” is no number from {least} to {most}")
-        return int(word)
-
-    return read
-
-
-def _one_of(names: Sequence[T]) -> Callable[[str], T]:
-    def read(word: str) -> T:
-        for name in names:
-            if name == word:
-                return name
-        raise argparse.ArgumentTypeError(f"“{word}” is none of {', '.join(map(str, names))}")
-
-    return read
 
 
 def _list_of(read: Callable[[str], T]) -> Callable[[str], list[T]]:

@@ -5,16 +5,20 @@ from __future__ import annotations
 import argparse
 import os
 import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn, TypeVar
 
-from tenuto.cli.arguments import working_directory
+from tenuto.cli.arguments import MOST, working_directory
 from tenuto.exit_codes import BAD_USAGE
 from tenuto.guard.terminal import escape_json, sanitize_for_terminal, sanitize_line, write_text
 from tenuto.session.errors import SessionAmbiguous
 from tenuto.session.library.catalog import find_session
 from tenuto.text.bounding import shorten
+from tenuto.text.matching import did_you_mean
 from tenuto.text.writable import to_json
+
+T = TypeVar("T")
 
 
 class Parser(argparse.ArgumentParser):
@@ -76,6 +80,42 @@ def find_directory(home: Path, name: str) -> Path | int:
     except SessionAmbiguous as error:
         return complain(str(error))
     return found if found is not None else complain(f"there is no session {name}; tenuto sessions list shows them")
+
+
+def read_number(least: int, most: int) -> Callable[[str], int]:
+    """Return what reads an option's whole number. It raises `ArgumentTypeError`."""
+
+    def read(word: str) -> int:
+        if not (word.isascii() and word.isdigit() and least <= int(word) <= most):
+            raise argparse.ArgumentTypeError(f"“{word}” is no number from {least} to {most}")
+        return int(word)
+
+    return read
+
+
+def read_amount(word: str) -> float:
+    """Return an option's number of dollars or seconds. Raises `ArgumentTypeError`."""
+    try:
+        amount = float(word)
+    except ValueError:
+        amount = 0.0
+    if not 0 < amount < MOST:
+        raise argparse.ArgumentTypeError(f"“{word}” is no number over 0")
+    return amount
+
+
+def read_one_of(names: Sequence[T]) -> Callable[[str], T]:
+    """Return what reads a word that has to be one of these. It raises `ArgumentTypeError`."""
+
+    def read(word: str) -> T:
+        for name in names:
+            if name == word:
+                return name
+        raise argparse.ArgumentTypeError(
+            f"“{word}” is none of {', '.join(map(str, names))}{did_you_mean(word, map(str, names))}"
+        )
+
+    return read
 
 
 VALUE_CHARS = 48

@@ -290,11 +290,11 @@ class Command:
         # The id of a session that has died out can be given to a stranger: its leader would be alive again.
         return [] if self._popen.returncode is not None and self.pid in members else members
 
-    async def end(self) -> None:
-        """End the whole session: ask first, then kill. When cancelled meanwhile, kill at once."""
+    async def end(self, patience: float = TERM_SECONDS) -> None:
+        """End the whole session: ask first, kill after so many seconds. When cancelled meanwhile, kill at once."""
         try:
             self._signal(signal.SIGTERM, signal.SIGCONT)
-            await self._wait_gone(TERM_SECONDS)
+            await self._wait_gone(patience)
         finally:
             self._signal(signal.SIGKILL)
         if not await self._wait_gone(GONE_SECONDS):

@@ -23,6 +23,7 @@ SUBCOMMANDS = frozenset(
         "config",
         "stats",
         "eval",
+        "batch",
         "prompt",
         "sandbox",
         "trust",

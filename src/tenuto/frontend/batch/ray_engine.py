@@ -1,0 +1,60 @@
+"""Agents on the machines of a Ray cluster. Ray is imported here alone, and only when it is asked for."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from importlib import import_module
+from typing import Any
+
+import msgspec
+
+from tenuto.core.errors import UsageError
+from tenuto.frontend.batch.engine import WorkerLostError
+from tenuto.frontend.batch.worker import PARTING_SECONDS, Attempt, Job, run_job
+
+
+class RayEngine:
+    """Each job is a Ray task with one core: on any node that has Tenuto, its keys, and the repositories."""
+
+    def __init__(self, jobs: int | None) -> None:
+        """Join the cluster that RAY_ADDRESS names, or the one of this machine, or begin one. Raises `UsageError`."""
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # or it warns on a machine without cards
+        try:
+            self._ray: Any = import_module("ray")
+        except ImportError as error:
+            raise UsageError(f"--engine ray needs Ray ({error}): pip install 'tenuto[batch]'") from None
+        try:
+            if not self._ray.is_initialized():
+                self._ray.init(log_to_driver=False, logging_level="ERROR", include_dashboard=None)
+        except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+            raise UsageError(f"Ray cannot be reached: {str(error).strip().splitlines()[0]}") from None
+        cores = max(1, int(self._ray.cluster_resources().get("CPU", 1)))
+        self.jobs = min(jobs or cores, cores)
+        self._run = self._ray.remote(num_cpus=1, max_retries=0)(run_here)
+
+    async def run(self, job: Job) -> Attempt:
+        """Run one job on some node."""
+        reference = self._run.remote(msgspec.msgpack.encode(job))
+        try:
+            data: bytes = await asyncio.wrap_future(reference.future())
+        except asyncio.CancelledError:
+            self._ray.cancel(reference, recursive=False)
+            await asyncio.to_thread(self._ray.wait, [reference], timeout=PARTING_SECONDS)
+            raise
+        except self._ray.exceptions.RayTaskError:
+            raise
+        except self._ray.exceptions.RayError as error:
+            raise WorkerLostError(f"{type(error).__name__}: {str(error).strip().splitlines()[0]}") from error
+        return msgspec.msgpack.decode(data, type=Attempt)
+
+    def close(self) -> None:
+        """Leave the cluster."""
+        self._ray.shutdown()
+
+
+def run_here(data: bytes) -> bytes:
+    """Run an encoded job on this node, with this node's environment; returns the encoded attempt."""
+    job = msgspec.msgpack.decode(data, type=Job)
+    return msgspec.msgpack.encode(asyncio.run(run_job(job, os.environ)))

@@ -1,0 +1,132 @@
+"""Ends of a batch that nobody planned: a killed worker, a killed driver, Ctrl+C once and twice."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.frontend.batch.conftest import Bench, Slow, agents_of, is_alive, wait_until
+from tests.server import ServerThread
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
+TASKS = (
+    {"id": "quick-1", "prompt": "quick-1"},
+    {"id": "quick-2", "prompt": "quick-2"},
+    {"id": "slow", "prompt": "slow"},
+)
+
+
+def ps() -> str:
+    return subprocess.run(["ps", "-ww", "-eo", "args="], capture_output=True, text=True, check=True).stdout
+
+
+def is_all_but_slow(bench: Bench) -> bool:
+    return set(bench.results) == {"quick-1", "quick-2"}
+
+
+def test_l5_a_worker_that_is_killed_loses_its_own_task_only_and_that_runs_again(bench: Bench, ended):
+    bench.write(*TASKS)
+    model = Slow()
+    with ServerThread(model) as server:
+        process = bench.start("--jobs", "2", server=server)
+        ended.append(process)
+        wait_until(lambda: is_all_but_slow(bench) and "slow" in model.prompts)
+        (agent,) = agents_of(process.pid)
+        model.hangs = False
+        os.kill(agent, signal.SIGKILL)
+        output, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, output
+    assert {name: (one["outcome"], one["attempts"]) for name, one in bench.results.items()} == {
+        "quick-1": ("done", 1),
+        "quick-2": ("done", 1),
+        "slow": ("done", 2),
+    }
+    assert bench.worktrees == []
+
+
+def test_l5_a_driver_that_is_killed_leaves_no_agent_and_a_second_run_goes_on(bench: Bench, ended):
+    bench.write(*TASKS)
+    model = Slow()
+    with ServerThread(model) as server:
+        process = bench.start("--jobs", "2", server=server)
+        ended.append(process)
+        wait_until(lambda: is_all_but_slow(bench) and "slow" in model.prompts)
+        (agent,) = agents_of(process.pid)
+        process.kill()
+        process.wait()
+        wait_until(lambda: not is_alive(agent))
+        with bench.results_file.open("ab") as file:
+            file.write(b'{"id":"slow","outcome":"done"')
+        model.hangs = False
+        done = bench.run("--json", server=server)
+    assert done.returncode == 0, done.stderr
+    assert (model.prompts.count("quick-1"), model.prompts.count("quick-2")) == (1, 1)
+    assert [name for name in bench.results if f'"id":"{name}"' in done.stdout] == ["slow"]
+    assert bench.worktrees == []
+    assert list((bench.folder / ".cache" / "tenuto" / "worktrees").glob("*/*")) == []
+
+
+def test_l5_ctrl_c_ends_agents_in_order_and_says_what_is_left(bench: Bench, ended):
+    bench.write(*TASKS, {"id": "slow-2", "prompt": "slow"})
+    model = Slow()
+    with ServerThread(model) as server:
+        process = bench.start("--jobs", "2", server=server)
+        ended.append(process)
+        running = min(2, len(os.sched_getaffinity(0)))
+        wait_until(lambda: is_all_but_slow(bench) and model.prompts.count("slow") == running)
+        agents = agents_of(process.pid)
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=30)
+        assert process.returncode == 130, errors
+        assert "left, the same command goes on" in output
+        assert [agent for agent in agents if is_alive(agent)] == []
+        assert bench.worktrees == []
+        environ = bench.environ | server.environ()
+        listed = subprocess.run(
+            [sys.executable, "-m", "tenuto", "sessions", "list"],
+            env=environ,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        assert "slow" in listed
+        logs = [path.read_text() for path in (bench.folder / "home").rglob("events.jsonl")]
+        assert sum("Interrupted before there was an answer" in log for log in logs) == running
+        model.hangs = False
+        assert bench.run(server=server).returncode == 0
+    assert set(bench.results) == {"quick-1", "quick-2", "slow", "slow-2"}
+
+
+def test_l5_a_second_ctrl_c_ends_at_once_and_leaves_no_process(bench: Bench, ended):
+    mark = bench.folder / "begun"
+    stubborn = f"trap '' TERM INT; touch {mark}; while :; do sleep 0.1; done"
+    bench.write({"id": "one", "prompt": "look", "setup": stubborn})
+    with ServerThread(Slow()) as server:
+        process = bench.start(server=server)
+        ended.append(process)
+        wait_until(mark.exists)
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+    assert process.returncode in (-signal.SIGINT, 130)
+    wait_until(lambda: str(mark) not in ps())
+    assert bench.results == {}
+
+
+def test_l5_a_second_batch_over_the_same_tasks_is_refused(bench: Bench, ended):
+    bench.write({"id": "slow", "prompt": "slow"})
+    model = Slow()
+    with ServerThread(model) as server:
+        process = bench.start(server=server)
+        ended.append(process)
+        wait_until(lambda: "slow" in model.prompts)
+        second = bench.run(server=server)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=30)
+    assert (second.returncode, process.returncode) == (2, 143)
+    assert "another tenuto batch" in second.stderr

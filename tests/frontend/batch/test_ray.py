@@ -1,0 +1,170 @@
+"""`tenuto batch --engine ray` on a local Ray cluster of three nodes, of which some are killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.frontend.batch.conftest import Bench, Slow, is_alive, wait_until
+from tests.server import ServerThread
+
+pytest.importorskip("ray", reason="Ray is not installed (pip install 'tenuto[batch]'; 240 MB)")
+
+NODES = """
+import os, signal, sys
+from ray.cluster_utils import Cluster
+size = {"num_cpus": 1, "object_store_memory": 80_000_000}
+cluster = Cluster(initialize_head=True, head_node_args=size)
+others = [cluster.add_node(**size) for _ in range(2)]
+cluster.wait_for_nodes()
+pids = lambda node: [one.process.pid for each in node.all_processes.values() for one in each]
+print(cluster.address, flush=True)
+print(*(node.all_processes["raylet"][0].process.pid for node in others), flush=True)
+for line in sys.stdin:
+    for pid in pids(next(node for node in others if int(line) in pids(node))):
+        os.kill(pid, signal.SIGKILL)
+    print("killed", flush=True)
+cluster.shutdown()
+"""
+
+
+class RayCluster:
+    """A process that holds three nodes, each with one core."""
+
+    def __init__(self, environ: dict[str, str]) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", NODES],
+            env=environ,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        assert self.process.stdout is not None
+        self.address = self.process.stdout.readline().strip()
+        self.others = [int(word) for word in self.process.stdout.readline().split()]
+        """The raylets of the two nodes that are not the head."""
+
+    def kill_node(self, raylet: int) -> None:
+        """Kill -9 a whole node, by its raylet's process id."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(f"{raylet}\n")
+        self.process.stdin.flush()
+        assert self.process.stdout.readline() == "killed\n"
+
+    def close(self) -> None:
+        """End all nodes."""
+        self.process.communicate(timeout=60)
+
+
+def listed() -> dict[int, tuple[int, str]]:
+    """Return parent and command line of each process."""
+    text = subprocess.run(["ps", "-ww", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True).stdout
+    rows = (line.split(None, 2) for line in text.splitlines())
+    return {int(row[0]): (int(row[1]), row[2] if len(row) > 2 else "") for row in rows}
+
+
+def raylets_with_agents(cluster: int) -> dict[int, int]:
+    """Return the agents below a cluster, and the raylet over each."""
+    table = listed()
+    found: dict[int, int] = {}
+    for pid, (parent, words) in table.items():
+        if " -m tenuto -p " not in f"{words} " or "launcher.py" in words:
+            continue
+        above, raylet = parent, 0
+        while above in table and above not in (0, 1):
+            raylet = above if "/raylet/raylet" in table[above][1].split(" ")[0] else raylet
+            if above == cluster and raylet:
+                found[pid] = raylet
+            above = table[above][0]
+    return found
+
+
+@pytest.fixture
+def cluster(bench: Bench) -> Iterator[tuple[RayCluster, Slow, ServerThread]]:
+    model = Slow()
+    with tempfile.TemporaryDirectory(prefix="r", dir="/tmp") as folder, ServerThread(model) as server:
+        bench.environ |= server.environ() | {"RAY_TMPDIR": folder, "RAY_USAGE_STATS_ENABLED": "0"}
+        bench.environ["PYTHONPATH"] = str(Path(__file__).parents[3] / "src")
+        nodes = RayCluster(bench.environ)
+        bench.environ["RAY_ADDRESS"] = nodes.address
+        try:
+            yield nodes, model, server
+        finally:
+            nodes.close()
+
+
+LONG = 150
+"""Seconds: each process of a cluster imports Ray, three nodes share this machine."""
+TASKS = [{"id": name, "prompt": name} for name in ("quick-1", "quick-2")]
+SLOW = [{"id": f"s{number}", "prompt": "slow"} for number in range(3)]
+
+
+@pytest.mark.full
+def test_l5_a_lost_node_and_a_lost_worker_lose_no_finished_task_and_theirs_run_again(bench: Bench, cluster, ended):
+    nodes, model, _ = cluster
+    bench.write(*TASKS, *SLOW)
+    process = bench.start("--engine", "ray")
+    ended.append(process)
+    wait_until(lambda: len(bench.results) == 2 and model.prompts.count("slow") == 3, LONG)
+    wait_until(lambda: len(set(raylets_with_agents(nodes.process.pid).values())) == 3)
+    agents = {raylet: agent for agent, raylet in raylets_with_agents(nodes.process.pid).items()}
+    table = listed()
+    first, second = nodes.others
+    (head,) = {*agents} - {first, second}
+    model.hangs = False
+    nodes.kill_node(first)
+    wait_until(lambda: not is_alive(agents[first]))
+    worker = table[table[agents[second]][0]][0]
+    assert "ray::" in table[worker][1]
+    os.kill(worker, signal.SIGKILL)
+    wait_until(lambda: not is_alive(agents[second]))
+    os.kill(agents[head], signal.SIGKILL)
+    output, errors = process.communicate(timeout=LONG)
+    assert process.returncode == 0, output + errors
+    assert {one["outcome"] for one in bench.results.values()} == {"done"}
+    assert (model.prompts.count("quick-1"), model.prompts.count("quick-2")) == (1, 1)
+    assert (len(bench.results), errors.count(": again, ")) == (5, 3)
+
+
+@pytest.mark.full
+def test_l5_a_driver_on_ray_that_is_killed_leaves_no_agent_and_a_second_run_goes_on(bench: Bench, cluster, ended):
+    nodes, model, _ = cluster
+    bench.write(*TASKS, SLOW[0])
+    process = bench.start("--engine", "ray")
+    ended.append(process)
+    wait_until(lambda: len(bench.results) == 2 and "slow" in model.prompts, LONG)
+    agents = raylets_with_agents(nodes.process.pid)
+    assert len(agents) == 1
+    process.kill()
+    process.wait()
+    wait_until(lambda: not any(is_alive(agent) for agent in agents))
+    model.hangs = False
+    done = bench.run("--engine", "ray", "--json")
+    assert (done.returncode, done.stdout.count("\n")) == (0, 1), done.stderr
+    assert (model.prompts.count("quick-1"), model.prompts.count("quick-2")) == (1, 1)
+    assert bench.worktrees == []
+
+
+@pytest.mark.full
+def test_l5_ctrl_c_ends_agents_on_ray_in_order(bench: Bench, cluster, ended):
+    nodes, model, _ = cluster
+    bench.write(SLOW[0])
+    process = bench.start("--engine", "ray")
+    ended.append(process)
+    wait_until(lambda: "slow" in model.prompts, LONG)
+    agents = raylets_with_agents(nodes.process.pid)
+    assert len(agents) == 1
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, output + errors
+    wait_until(lambda: not any(is_alive(agent) for agent in agents))
+    wait_until(lambda: any("Interrupted before" in one.read_text() for one in bench.folder.rglob("events.jsonl")))
