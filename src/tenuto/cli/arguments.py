@@ -73,6 +73,8 @@ MODES = ("ask", "edits", "auto", "plan")
 SUBCOMMANDS = {
     "sessions": "tenuto.cli.sessions:run_sessions",
     "models": "tenuto.cli.models:run_models",
+    "login": "tenuto.cli.login:run_login",
+    "logout": "tenuto.cli.login:run_logout",
     "import": "tenuto.cli.importing:run_import",
     "eval": "tenuto.cli.evaluating:run_eval",
     "prompt": "tenuto.cli.prompting:run_prompt",
@@ -165,7 +167,8 @@ def build_parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="tenuto",
         description="A coding agent for your terminal. Without a prompt it opens the full screen.",
-        epilog="Session management: tenuto sessions. Models: tenuto models. Also: tenuto approvals, tenuto doctor, "
+        epilog="Session management: tenuto sessions. Models: tenuto models, tenuto login, tenuto logout. Also: "
+        "tenuto approvals, tenuto doctor, "
         "tenuto import, tenuto eval, tenuto prompt, tenuto sandbox, tenuto trust, tenuto hooks, tenuto skills, "
         "tenuto mcp. API keys: ANTHROPIC_API_KEY, OPENAI_API_KEY; without one the built-in offline model answers.",
     )

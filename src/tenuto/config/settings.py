@@ -71,7 +71,12 @@ class ProviderSettings(Section, frozen=True, kw_only=True):
     base_url: str = ""
     """Where it is, up to and with `/v1`. Needed for a name that is not built in."""
     api_key_env: str = ""
-    """The environment variable that holds the key. Empty: no key is needed, or it stands in `auth.json`."""
+    """The environment variable that holds the key. Empty: no key is needed, or it is stored (`tenuto login`)."""
+    api_key_cmd: str = ""
+    """A command of yours that prints the key, as `op read op://Private/OpenAI/key`. It runs with the first request, for
+    60 seconds at most, and again after a 401. The variable comes before it."""
+    api_key_seconds: Wait = 3_600.0
+    """Seconds for which what the command printed is used."""
     headers: dict[str, str] = {}
     """Headers for every request. One of `Authorization`, `X-Api-Key`, `Api-Key` counts as the key."""
 

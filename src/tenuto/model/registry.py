@@ -12,6 +12,7 @@ import msgspec
 
 from tenuto.config.settings import Settings
 from tenuto.model import model_list
+from tenuto.model.access.supply import KeySupply, RunCommand, supply_for
 from tenuto.model.catalogue.lookup import Catalogue
 from tenuto.model.catalogue.snapshot import FETCHED, CatalogueError
 from tenuto.model.efforts import explain_effort, explain_suffix, find_levels, odd_suffix
@@ -25,9 +26,9 @@ from tenuto.model.endpoints import (
     ModelList,
     find_local_servers,
     list_path,
-    read_json,
-    write_json,
 )
+from tenuto.model.http.transport import make_transport
+from tenuto.model.json_files import read_json, write_json
 from tenuto.model.offline import FACTS as OFFLINE_FACTS
 from tenuto.model.offline import OfflineClient
 from tenuto.model.wire.conversation import LoadBlob
@@ -51,7 +52,10 @@ NO_WEB_SEARCH = re.compile(r"claude-(?:instant|2|3-(?:opus|sonnet|haiku))|gpt-3|
 
 
 class ModelRegistry:
-    """Facts and clients by name. `load_blob` gives the bytes of an image by its hash; it may be set later."""
+    """Facts and clients by name. `load_blob` gives the bytes of an image by its hash; it may be set later.
+
+    `run_command` runs the commands that print keys.
+    """
 
     def __init__(
         self,
@@ -60,10 +64,13 @@ class ModelRegistry:
         environ: Mapping[str, str],
         load_blob: LoadBlob | None = None,
         clock: Callable[[], float] = time.time,
+        *,
+        run_command: RunCommand | None = None,
     ) -> None:
         self._settings = settings
         self._home = home
         self._clock = clock
+        self._run_command = run_command
         self._endpoints = Endpoints(settings, home, environ)
         self._learned = LearnedWindows(home, clock)
         self.catalogue = Catalogue(home / FETCHED)
@@ -205,7 +212,7 @@ class ModelRegistry:
         if self._settings.model:
             return self._settings.model
         for provider, name in DEFAULT_MODELS.items():
-            if self._endpoints.get(provider).key:
+            if self._endpoints.get(provider).has_key:
                 model = f"{provider}/{name}"
                 return self.listed_instead(model) or model
         for server in self._local:
@@ -285,7 +292,7 @@ class ModelRegistry:
     def answers_one_at_a_time(self, provider: str) -> bool:
         """Say whether a provider is a local server without a key: there one request waits for the other."""
         endpoint = self._endpoints.get(provider)
-        return endpoint.is_local and not endpoint.key
+        return endpoint.is_local and not endpoint.has_key
 
     def has_web_search(self, model_id: str) -> bool:
         """Say whether requests to a model have its provider's web search, as the setting says.
@@ -321,7 +328,8 @@ class ModelRegistry:
         missing = self._endpoints.missing_key(endpoint)
         if missing is not None:
             raise missing
-        return new_client(endpoint, self._load_blob)
+        supply = supply_for(endpoint, self._run_command, self._clock)
+        return new_client(endpoint, self._load_blob, supply)
 
     def _load_blob(self, sha256: str) -> bytes:
         """Look the loader up at the moment of use: it is set when a session is open."""
@@ -383,21 +391,26 @@ class ModelRegistry:
             return
 
 
-def new_client(endpoint: Endpoint, load_blob: LoadBlob) -> ModelClient:
-    """Return a client of the endpoint's wire."""
+def new_client(endpoint: Endpoint, load_blob: LoadBlob, supply: KeySupply | None = None) -> ModelClient:
+    """Return a client of the endpoint's wire; `supply` has its key where that is not known yet."""
+    transport = make_transport(endpoint)
+    if supply is not None:
+        from tenuto.model.access.carried import KeyedTransport
+
+        transport = KeyedTransport(transport, endpoint, supply)
     match endpoint.kind:
         case "anthropic":
             from tenuto.model.anthropic.client import AnthropicClient
 
-            return AnthropicClient(endpoint, load_blob)
+            return AnthropicClient(endpoint, load_blob, transport)
         case "openai":
             from tenuto.model.openai.responses import ResponsesClient
 
-            return ResponsesClient(endpoint, load_blob)
+            return ResponsesClient(endpoint, load_blob, transport)
         case "openai-chat":
             from tenuto.model.openai.chat import ChatClient
 
-            return ChatClient(endpoint, load_blob)
+            return ChatClient(endpoint, load_blob, transport)
 
 
 def split_id(model_id: str) -> tuple[str, str]:

@@ -148,15 +148,10 @@ class AnthropicClient:
         await self._wire.close()
 
     def _headers(self, request: ModelRequest | None = None, beta: str = "") -> dict[str, str]:
-        """Return the headers. The API takes the key as a bearer token; gateways may know only `x-api-key`, so both
-        go to every other address (anchors A1.1). A request that carries a compaction block names its beta (A1.9).
-        """
+        """Return the headers. A request that carries a compaction block names its beta (anchors A1.9)."""
         endpoint = self._endpoint
         headers = {"content-type": "application/json", "anthropic-version": VERSION}
-        if endpoint.key:
-            headers["authorization"] = f"Bearer {endpoint.key}"
-            if not endpoint.is_vendors_own and not endpoint.bearer_only:
-                headers["x-api-key"] = endpoint.key
+        headers |= endpoint.key_headers(endpoint.key)
         headers.update(endpoint.headers)
         carries = request is not None and begins_with_block(request.messages, endpoint.provider)
         own = [headers.pop(name) for name in list(headers) if name.lower() == "anthropic-beta"]
