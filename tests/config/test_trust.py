@@ -26,7 +26,7 @@ WITH_TRUST = frozenset(
             f"models.*.{key}"
             for key in (
                 *("context_window", "max_output_tokens", "effort", "thinking", "reserve_tokens", "keep_recent_tokens"),
-                *("max_summary_tokens", "remote_compaction", "clear_tool_uses"),
+                *("max_summary_tokens", "remote_compaction", "clear_tool_uses", "fallback"),
             )
         ),
         *(
@@ -63,12 +63,18 @@ WITH_TRUST = frozenset(
             )
         ),
         *(f"catalogue.{key}" for key in ("refresh", "url")),
-        *(f"request.{key}" for key in ("retries", "connect_timeout", "stream_timeout", "max_request_bytes")),
+        *(
+            f"request.{key}"
+            for key in ("retries", "connect_timeout", "stream_timeout", "max_request_bytes", "fallback")
+        ),
     }
 )
 ONLY_THE_USER = frozenset(
     {
-        *(f"providers.*.{key}" for key in ("kind", "base_url", "api_key_env", "headers")),
+        *(
+            f"providers.*.{key}"
+            for key in ("kind", "base_url", "api_key_env", "api_key_cmd", "api_key_seconds", "headers")
+        ),
         *(f"extensions.{key}" for key in ("enabled", "paths", "disabled", "hook_timeout")),
         *("compaction.strategy", "ui.notification_command", "ui.status_command"),
         *("hooks.enabled", "hooks.shared"),

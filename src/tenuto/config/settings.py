@@ -49,6 +49,8 @@ class ModelSettings(Section, frozen=True, kw_only=True):
     `max`, `ultra`, as far as the model has it, see [Effort](#effort). Empty: the model's own default."""
     thinking: bool | None = None
     """Whether the model can think, where its name does not tell."""
+    fallback: tuple[str, ...] | None = None
+    """As in `[request]`, for this model alone; an empty list: none answers for it."""
     reserve_tokens: PartTokens | None = None
     """As in `[compaction]`, for this model alone."""
     keep_recent_tokens: PartTokens | None = None
@@ -380,6 +382,9 @@ class RequestSettings(Section, frozen=True, kw_only=True):
     """Seconds of silence in an answer after which it counts as broken."""
     max_request_bytes: RequestBytes = 20_000_000
     """Bytes of a request. A larger one is not sent; the error says what makes it smaller."""
+    fallback: tuple[str, ...] = ()
+    """Models that answer where one is overloaded or at its rate limit after all retries, as `provider/name[:effort]`:
+    the first that can be used and whose window has room for the conversation, until the turn is over."""
 
 
 class CatalogueSettings(Section, frozen=True, kw_only=True):
@@ -424,6 +429,8 @@ class Settings(Section, frozen=True, kw_only=True):
     ui: UiSettings = UiSettings()
     request: RequestSettings = RequestSettings()
     catalogue: CatalogueSettings = CatalogueSettings()
+    profiles: dict[str, Settings] = {}
+    """Settings that count when `--profile NAME` asks for them."""
 
     def compaction_for(self, model: str) -> CompactionSettings:
         """Return the compaction settings with what `[models."provider/name"]` sets for this model."""
