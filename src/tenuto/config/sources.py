@@ -2,8 +2,8 @@
 
 Read in this order, later wins: the defaults of `config/settings.py`, `$TENUTO_HOME/settings.toml`,
 `.tenuto/settings.toml` of the project (as far as `config/trust.py` lets it), the user's profile that `TENUTO_PROFILE`
-names (`--profile` sets it), environment variables. A broken file or a wrong value never stops the agent: that value keeps
-its default and a problem line says what to do.
+names (`--profile` sets it), environment variables. A broken file or a wrong value never stops the agent: that value
+keeps its default and a problem line says what to do.
 """
 
 from __future__ import annotations

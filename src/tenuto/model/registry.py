@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -42,6 +43,9 @@ DEFAULT_MODELS = {
 }
 """What a first run uses when the environment has a key: the provider's all-round model."""
 LIST_SECONDS = 6.0
+RECENT = "cache/recent-models.json"
+RECENT_MODELS = 8
+"""So many are kept."""
 NO_CHAT = re.compile(
     r"embed|rerank|whisper|tts|transcri|dall-e|image|moderation|realtime|audio|sora|babbage|davinci", re.I
 )
@@ -78,6 +82,7 @@ class ModelRegistry:
         self._named: set[str] = set()
         self._lists: dict[str, ModelList | None] = {}
         self._asked: set[str] = set()
+        self._silent: dict[str, str] = {}
         self._clients: dict[str, ModelClient] = {}
         self._local: list[LocalServer] = []
         self.load_blob: LoadBlob = load_blob or _no_blob
@@ -189,8 +194,31 @@ class ModelRegistry:
         """Return the models that can be used now: of every provider with a key, of local servers, and offline."""
         self._local = await find_local_servers()
         endpoints = [*self._endpoints.ready(), *self._endpoints.local(self._local)]
+        for provider in self._silent:  # it may answer by now
+            self._asked.discard(str(self._list_path(self._endpoints.get(provider))))
+        self._silent = {}
         await asyncio.gather(*(self._ask_list(endpoint) for endpoint in endpoints))
         return [self.facts(name) for name in self._names(endpoints)]
+
+    def silent(self) -> list[str]:
+        """Return a line for each provider that was asked for its list in vain, when all of them were asked last."""
+        return [f"{provider} gives no list of its models: {why}" for provider, why in self._silent.items()]
+
+    def is_listed(self, model_id: str) -> bool | None:
+        """Say whether a model is in its provider's list, `None` where there is no list."""
+        provider, name = split_id(model_id)
+        stored = self._stored_list(self._endpoints.get(provider)) if provider != OFFLINE else None
+        return None if stored is None else stored.find(name) is not None
+
+    def recent(self) -> list[str]:
+        """Return the models that the user chose last, the newest first."""
+        return read_json(self._home / RECENT, list[str]) or []
+
+    def note_chosen(self, model_id: str) -> None:
+        """Keep that the user chose a model. A failing disk is no failure."""
+        chosen = [model_id, *(name for name in self.recent() if name != model_id)]
+        with contextlib.suppress(OSError):
+            write_json(self._home / RECENT, chosen[:RECENT_MODELS])
 
     def known_names(self) -> list[str]:
         """Return the ids of the models of every provider with a key, as far as they are known without asking it."""
@@ -358,8 +386,11 @@ class ModelRegistry:
         provider = self.catalogue.find_provider(endpoint.base_url)
         return [model.id for model in provider.models if model.window] if provider else []
 
+    def _list_path(self, endpoint: Endpoint) -> Path:
+        return list_path(self._home, endpoint.provider, endpoint.base_url)
+
     def _stored_list(self, endpoint: Endpoint) -> ModelList | None:
-        path = list_path(self._home, endpoint.provider, endpoint.base_url)
+        path = self._list_path(endpoint)
         key = str(path)
         if key not in self._lists:
             self._lists[key] = read_json(path, ModelList)
@@ -367,7 +398,7 @@ class ModelRegistry:
 
     async def _ask_list(self, endpoint: Endpoint) -> None:
         """Bring the stored list of a provider up to date if it is old and was not asked for in this process."""
-        path = list_path(self._home, endpoint.provider, endpoint.base_url)
+        path = self._list_path(endpoint)
         stored = self._stored_list(endpoint)
         max_age = LOCAL_LIST_MAX_AGE if endpoint.is_local else LIST_MAX_AGE
         if stored is not None and 0 <= self._clock() - stored.fetched < max_age:
@@ -378,7 +409,11 @@ class ModelRegistry:
         try:
             async with asyncio.timeout(LIST_SECONDS):
                 models = await self.client(endpoint.provider).models()
-        except (ModelError, TimeoutError):
+        except ModelError as error:
+            self._silent[endpoint.provider] = str(error)
+            return
+        except TimeoutError:
+            self._silent[endpoint.provider] = f"no answer in {LIST_SECONDS:g} seconds"
             return
         except asyncio.CancelledError:
             self._asked.discard(str(path))
