@@ -27,6 +27,7 @@ WITH_TRUST = frozenset(
             for key in (
                 *("context_window", "max_output_tokens", "effort", "thinking", "reserve_tokens", "keep_recent_tokens"),
                 *("max_summary_tokens", "remote_compaction", "clear_tool_uses", "fallback"),
+                *("parallel_tools", "system_role", "output_limit_field", "temperature", "top_p", "body", "headers"),
             )
         ),
         *(
@@ -94,8 +95,21 @@ ONLY_THE_USER = frozenset(
 """Whoever adds a setting decides here, or in `PROJECT_KEYS`, who may set it."""
 TO_COME = {"keys"}
 """Settings that other work brings; they are the user's alone from their first day on."""
-NUMBERS = (2, 600, 6_000, 7.5)
-WORDS = ("split", "esc-esc", "off", "light", "edits", "plan", "request", "anthropic", "wait", "landlock")
+NUMBERS = (2, 600, 6_000, 7.5, 0.5)
+WORDS = (
+    "split",
+    "esc-esc",
+    "off",
+    "light",
+    "edits",
+    "plan",
+    "request",
+    "anthropic",
+    "wait",
+    "landlock",
+    "user",
+    "none",
+)
 VALUES = (True, False, *NUMBERS, *WORDS)
 ALL = dict(leaves(Settings))
 

@@ -126,7 +126,9 @@ def _day(seconds: float) -> str:
 
 
 def _plain(facts: ModelFacts) -> dict[str, object]:
-    return {"model": facts.id, **msgspec.to_builtins(facts)}
+    fields = msgspec.to_builtins(facts)
+    del fields["quirks"]  # they may hold keys, and tenuto config shows what is set
+    return {"model": facts.id, **fields}
 
 
 def _row(facts: ModelFacts) -> tuple[str, ...]:

@@ -139,6 +139,8 @@ def _kind(kind: Any) -> str:
         return ", ".join(_kind(one) for one in get_args(kind) if one is not type(None))
     if get_origin(kind) is Literal:
         return ", ".join(f'`"{value}"`' for value in get_args(kind))
+    if get_origin(kind) is dict and get_args(kind)[1] is Any:
+        return "table"
     kind, limits = plain_type(kind)
     return _WORDS[get_origin(kind) or kind] + limits
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -63,6 +63,22 @@ class ModelSettings(Section, frozen=True, kw_only=True):
     `request`, and the server also compacts by itself (OpenAI). Empty: what `compaction.remote` says."""
     clear_tool_uses: bool = False
     """Anthropic only: the server leaves old tool results out of long requests; the log and the screen keep them."""
+    parallel_tools: bool = True
+    """Off: the model is asked for one call at a time, for those that mix up several."""
+    system_role: Literal["", "system", "developer", "user"] = ""
+    """Chat Completions only: the role of the system prompt; `user` puts it in front of the first message. Empty:
+    `system`."""
+    output_limit_field: Literal["", "max_tokens", "max_completion_tokens", "none"] = ""
+    """Chat Completions only: the name of the output limit, or none at all. Empty: found out by what is refused."""
+    temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
+    """How freely the model chooses its words. *Unset*: as its server does. Anthropic takes neither this nor the next."""
+    top_p: Annotated[float, Meta(ge=0, le=1)] | None = None
+    """From how much of the likeliest words it chooses. *Unset*: as its server does."""
+    body: dict[str, Any] = {}
+    """Further fields of a request, as the server names them. They come before those that Tenuto makes, but for what it
+    has to make itself (`model`, `messages`, `tools` and the like)."""
+    headers: dict[str, str] = {}
+    """Headers for the requests of this model, beside those of its provider."""
 
 
 class ProviderSettings(Section, frozen=True, kw_only=True):

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import msgspec
 
-from tenuto.config.settings import Settings
-from tenuto.model import model_list
+from tenuto.config.settings import ModelSettings, Settings
+from tenuto.guard.secrets import KNOWN
+from tenuto.model import json_access, model_list
 from tenuto.model.access.supply import KeySupply, RunCommand, supply_for
 from tenuto.model.catalogue.lookup import Catalogue
 from tenuto.model.catalogue.snapshot import FETCHED, CatalogueError
@@ -33,7 +34,7 @@ from tenuto.model.json_files import read_json, write_json
 from tenuto.model.offline import FACTS as OFFLINE_FACTS
 from tenuto.model.offline import OfflineClient
 from tenuto.model.wire.conversation import LoadBlob
-from tenuto.protocol.model import ModelClient, ModelError, ModelFacts
+from tenuto.protocol.model import ModelClient, ModelError, ModelFacts, Quirks
 
 OFFLINE = "offline"
 OFFLINE_MODEL = "offline/tenuto"
@@ -373,7 +374,7 @@ class ModelRegistry:
             facts = msgspec.structs.replace(facts, max_output_tokens=own.max_output_tokens, output_source="settings")
         if own.thinking is not None:
             facts = msgspec.structs.replace(facts, thinking=own.thinking)
-        return facts
+        return msgspec.structs.replace(facts, quirks=_quirks(own))
 
     def _is_usable(self, model_id: str) -> bool:
         try:
@@ -424,6 +425,20 @@ class ModelRegistry:
             write_json(path, fresh)
         except OSError:
             return
+
+
+def _quirks(own: ModelSettings) -> Quirks:
+    for name, value in own.headers.items():
+        KNOWN.learn(f"header {name}", value.removeprefix("Bearer "))
+    return Quirks(
+        one_call=not own.parallel_tools,
+        system_role=own.system_role,
+        output_limit_field=own.output_limit_field,
+        temperature=own.temperature,
+        top_p=own.top_p,
+        body=tuple((name, json_access.encode(value).decode()) for name, value in own.body.items()),
+        headers=tuple(own.headers.items()),
+    )
 
 
 def new_client(endpoint: Endpoint, load_blob: LoadBlob, supply: KeySupply | None = None) -> ModelClient:
