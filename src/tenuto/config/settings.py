@@ -71,7 +71,7 @@ class ModelSettings(Section, frozen=True, kw_only=True):
     output_limit_field: Literal["", "max_tokens", "max_completion_tokens", "none"] = ""
     """Chat Completions only: the name of the output limit, or none at all. Empty: found out by what is refused."""
     temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
-    """How freely the model chooses its words. *Unset*: as its server does. Anthropic takes neither this nor the next."""
+    """How freely the model chooses its words. *Unset*: as its server does. Anthropic has neither this nor `top_p`."""
     top_p: Annotated[float, Meta(ge=0, le=1)] | None = None
     """From how much of the likeliest words it chooses. *Unset*: as its server does."""
     body: dict[str, Any] = {}

@@ -53,7 +53,8 @@ class ModelFacts(msgspec.Struct, frozen=True, kw_only=True):
     `source` names where the window comes from: provider, settings, learned, catalogue (its address is known there),
     name (another provider's model of that name), nearest (an older version of its family), default. `output_source`
     and `price_source` say the same of the output limit and the prices, empty where there is none. `assumed_from` is
-    the catalogue's model behind what comes by name or is nearest, `quirks` what the settings change in its requests. `efforts` are the levels that it has, empty where
+    the catalogue's model behind what comes by name or is nearest. `quirks` are what the
+    settings change in its requests. `efforts` are the levels that it has, empty where
     nobody knows; with `thinks_in_budget` each of them is a number of tokens.
     """
 
