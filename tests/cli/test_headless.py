@@ -278,7 +278,7 @@ def test_main_job_from_the_command_line(run, protocol):
     assert check.returncode == 0
 
 
-@pytest.mark.parametrize("protocol", ["anthropic", "openai", "openai-chat"])
+@pytest.mark.parametrize("protocol", ["anthropic", "openai", "openai-chat", "gemini"])
 def test_t26_r068_kill_in_mid_tool_call_then_continue(run, tmp_path, protocol):
     with ServerThread([Reply(tool_calls=[Call("bash", {"command": "sleep 30"})]), Reply("I will check.")]) as server:
         environ = {"PATH": os.environ["PATH"], "TENUTO_HOME": str(tmp_path / "home"), "HOME": str(tmp_path)}

@@ -19,8 +19,9 @@ from tests.terminal.screen import BIN
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 SECRET = "tnt-7Qx9-stored-0452"
 ROOT = Path(__file__).parents[2]
-NO_KEYRING = {"PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring", "ANTHROPIC_API_KEY": "", "OPENAI_API_KEY": ""}
-PROVIDERS = ["anthropic", "openai", "openai-chat"]
+NO_KEYS = {"ANTHROPIC_API_KEY": "", "OPENAI_API_KEY": "", "GEMINI_API_KEY": ""}
+NO_KEYRING = {"PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring", **NO_KEYS}
+PROVIDERS = ["anthropic", "openai", "openai-chat", "gemini"]
 
 
 def with_keyring(file: Path) -> dict[str, str]:
@@ -28,8 +29,7 @@ def with_keyring(file: Path) -> dict[str, str]:
         "PYTHON_KEYRING_BACKEND": BACKEND,
         "PYTHONPATH": str(ROOT),
         "KEYRING_FILE": str(file),
-        "ANTHROPIC_API_KEY": "",
-        "OPENAI_API_KEY": "",
+        **NO_KEYS,
     }
 
 

@@ -180,7 +180,7 @@ async def test_f11_the_picker_shows_what_the_server_lists_recent_ones_first_and_
         assert "effort none to" in sol.detail and "effort  none, low" in sol.preview
         assert "window  200,000 tokens (the provider's list)" in sol.preview
         assert "the server lists it" in sol.preview and "does not list it" in present.preview
-        assert [one.name for one in offer.filters] == ["all", "openai-chat", "openai", "offline"]
+        assert [one.name for one in offer.filters] == ["all", "openai-chat", "anthropic", "openai", "gemini", "offline"]
 
 
 async def test_a_server_that_gives_no_list_is_named_and_asked_again(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from tests.core.harness import agent
 from tests.server import Call, HttpError, Reply, Request
 
 AT_ONCE = {"TENUTO_REQUEST__RETRIES": "0"}
-OTHERS = ("anthropic/test-small", "openai/test-small", "openai-chat/test-small")
+OTHERS = ("anthropic/test-small", "openai/test-small", "openai-chat/test-small", "gemini/test-small")
 
 
 SAYS = {529: "Overloaded", 429: "slow down", 400: "nonsense", 401: "who are you?", 500: "it broke"}
@@ -44,7 +44,7 @@ def said(running) -> list[str]:
     return [event.text for event in running.of(NoticeEvent) if event.kind in ("fallback", "terms")]
 
 
-@pytest.mark.parametrize("own", ["anthropic/test", "openai/test", "openai-chat/test"])
+@pytest.mark.parametrize("own", ["anthropic/test", "openai/test", "openai-chat/test", "gemini/test"])
 @pytest.mark.parametrize("other", OTHERS)
 async def test_the_next_model_answers_the_rest_of_the_turn_and_the_own_one_the_next(tmp_path, own, other):
     call = Reply(tool_calls=[Call("bash", {"command": "echo one"})])

@@ -172,7 +172,8 @@ def build_parser() -> argparse.ArgumentParser:
         epilog="Session management: tenuto sessions. Models: tenuto models, tenuto login, tenuto logout. Also: "
         "tenuto approvals, tenuto doctor, "
         "tenuto import, tenuto eval, tenuto prompt, tenuto sandbox, tenuto trust, tenuto hooks, tenuto skills, "
-        "tenuto mcp. API keys: ANTHROPIC_API_KEY, OPENAI_API_KEY; without one the built-in offline model answers.",
+        "tenuto mcp. API keys: ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY; without one the built-in offline "
+        "model answers.",
     )
     parser.add_argument("prompt", nargs="*", metavar="PROMPT", help="what to do; “-” reads it from standard input")
     parser.add_argument(

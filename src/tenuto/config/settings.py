@@ -84,10 +84,10 @@ class ModelSettings(Section, frozen=True, kw_only=True):
 class ProviderSettings(Section, frozen=True, kw_only=True):
     """A server of the user's own, named by its key; `api_key_env` is the variable that holds its key."""
 
-    kind: Literal["anthropic", "openai", "openai-chat"] = "openai-chat"
-    """What the server speaks: Anthropic Messages, OpenAI Responses, or Chat Completions as most servers do."""
+    kind: Literal["anthropic", "openai", "openai-chat", "gemini"] = "openai-chat"
+    """What the server speaks: Anthropic Messages, OpenAI Responses, Gemini, or Chat Completions as most servers do."""
     base_url: str = ""
-    """Where it is, up to and with `/v1`. Needed for a name that is not built in."""
+    """Where it is, up to and with `/v1` (Gemini: `/v1beta`). Needed for a name that is not built in."""
     api_key_env: str = ""
     """The environment variable that holds the key. Empty: no key is needed, or it is stored (`tenuto login`)."""
     api_key_cmd: str = ""

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-ProviderKind = Literal["anthropic", "openai", "openai-chat"]
+ProviderKind = Literal["anthropic", "openai", "openai-chat", "gemini"]
 
 
 VENDOR_HOSTS: dict[ProviderKind, str] = {"anthropic": "api.anthropic.com", "openai": "api.openai.com"}
@@ -82,6 +82,8 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
         """
         if not key:
             return {}
+        if self.kind == "gemini":
+            return {"x-goog-api-key": key}
         both = self.kind == "anthropic" and not self.is_vendors_own and not self.bearer_only
         return {"authorization": f"Bearer {key}", **({"x-api-key": key} if both else {})}
 

@@ -160,9 +160,17 @@ BUILT_IN: Mapping[str, tuple[ProviderKind, str, str, str]] = {
     "anthropic": ("anthropic", "https://api.anthropic.com", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"),
     "openai": ("openai", "https://api.openai.com/v1", "OPENAI_API_KEY", "OPENAI_BASE_URL"),
     "openai-chat": ("openai-chat", "https://api.openai.com/v1", "OPENAI_API_KEY", "OPENAI_BASE_URL"),
+    "gemini": (
+        "gemini",
+        "https://generativelanguage.googleapis.com/v1beta",
+        "GEMINI_API_KEY",
+        "GOOGLE_GEMINI_BASE_URL",
+    ),
 }
 """Name: wire, address, the variable of the key, the variable of the address."""
 
+OTHER_VARIABLES = {"GEMINI_API_KEY": "GOOGLE_API_KEY"}
+"""What is looked at where the variable of a key is not set."""
 LOCAL_PORTS = dict(USUAL_PORTS)
 
 
@@ -233,8 +241,8 @@ class Endpoints:
         kind, base_url, key_name, url_name = BUILT_IN[provider]
         base_url = self._environ.get(url_name, "") or base_url
         if own is not None:
-            # `kind` cannot be told from its default: Anthropic's name always means its wire.
-            kind = kind if provider == "anthropic" else own.kind
+            # `kind` cannot be told from its default: these names always mean their wires.
+            kind = kind if provider in ("anthropic", "gemini") else own.kind
             base_url, key_name = own.base_url or base_url, own.api_key_env or key_name
         return self._make(provider, kind, base_url, key_name, own)
 
@@ -246,6 +254,9 @@ class Endpoints:
         if not base_url.startswith(("http://", "https://")) or not host_of(base_url):
             hint = f"set base_url under [providers.{provider}], for example https://host/v1"
             raise ModelError("invalid", f"the address “{base_url}” of {provider} is not a URL", hint=hint)
+        if key_name in OTHER_VARIABLES and not self._environ.get(key_name):
+            other = OTHER_VARIABLES[key_name]
+            key_name = other if self._environ.get(other) else key_name
         key = self._environ.get(key_name, "") if key_name else ""
         command = own.api_key_cmd if not key else ""
         stored = read_stored(self._home).get(provider, "") if not (key or command) else ""

@@ -41,6 +41,7 @@ OFFLINE_MODEL = "offline/tenuto"
 DEFAULT_MODELS = {
     "anthropic": "claude-sonnet-5-5",
     "openai": "gpt-6-sol",
+    "gemini": "gemini-3.8-flash",
 }
 """What a first run uses when the environment has a key: the provider's all-round model."""
 LIST_SECONDS = 6.0
@@ -461,6 +462,10 @@ def new_client(endpoint: Endpoint, load_blob: LoadBlob, supply: KeySupply | None
             from tenuto.model.openai.chat import ChatClient
 
             return ChatClient(endpoint, load_blob, transport)
+        case "gemini":
+            from tenuto.model.gemini.client import GeminiClient
+
+            return GeminiClient(endpoint, load_blob, transport)
 
 
 def split_id(model_id: str) -> tuple[str, str]:

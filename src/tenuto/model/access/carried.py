@@ -58,7 +58,7 @@ class KeyedTransport:
 
         Raises the error where there is no other key, or where something else went wrong.
         """
-        if error.status != REFUSED or before:
+        if (error.status != REFUSED and error.kind != "auth") or before:
             raise error
         key = await self._supply.renew(refused)
         if key == refused:

@@ -8,7 +8,20 @@ from tenuto.model import json_access
 from tenuto.model.wire.client import Field
 from tenuto.protocol.model import ModelError, ModelRequest
 
-OURS = frozenset({"model", "stream", "messages", "input", "instructions", "contents", "system", "tools", "store"})
+OURS = frozenset(
+    (
+        "model",
+        "stream",
+        "messages",
+        "input",
+        "instructions",
+        "contents",
+        "system",
+        "systemInstruction",
+        "tools",
+        "store",
+    )
+)
 """Fields that nobody else can make."""
 
 
