@@ -30,7 +30,7 @@ SOURCES = sorted((ROOT / "src").rglob("*.py"))
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = PYPROJECT["project"]
 EXTRAS = PROJECT["optional-dependencies"]
-FOR_RUNS = [*PROJECT["dependencies"], *EXTRAS["documents"]]
+FOR_RUNS = [*PROJECT["dependencies"], *EXTRAS["documents"], *EXTRAS["cloud"]]
 """What a run imports, if only at the first file of a kind."""
 FOR_DEVELOPMENT = [one for one in (*EXTRAS["test"], *EXTRAS["dev"]) if not one.startswith("tenuto[")]
 MAX_LINES = 600
@@ -43,6 +43,7 @@ IMPORT_NAMES = {
     "markdown-it-py": "markdown_it",
     "pyyaml": "yaml",
     "genai-prices": "genai_prices",
+    "google-auth": "google",
 }
 PROGRAMS = {"basedpyright", "build", "cyclonedx-bom", "import-linter", "ruff", "pytest-asyncio", "pytest-xdist"}
 """Development dependencies that are run, or loaded by pytest, and not imported."""

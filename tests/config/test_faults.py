@@ -41,7 +41,7 @@ from tests.config.support import leaves, nested
         (
             '[providers.mine]\nwire = "openai"',
             "providers.mine.wire is ignored: there is no such setting; there are kind, base_url, api_key_env, "
-            "api_key_cmd, api_key_seconds, headers",
+            "api_key_cmd, api_key_seconds, region, aws_profile, project, deployment, api_version, headers",
         ),
         (
             '[models."a/b"]\ncontext_windw = 3',

@@ -74,7 +74,10 @@ ONLY_THE_USER = frozenset(
     {
         *(
             f"providers.*.{key}"
-            for key in ("kind", "base_url", "api_key_env", "api_key_cmd", "api_key_seconds", "headers")
+            for key in (
+                *("kind", "base_url", "api_key_env", "api_key_cmd", "api_key_seconds", "headers"),
+                *("region", "aws_profile", "project", "deployment", "api_version"),
+            )
         ),
         *(f"extensions.{key}" for key in ("enabled", "paths", "disabled", "hook_timeout")),
         *("compaction.strategy", "ui.notification_command", "ui.status_command"),

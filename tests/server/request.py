@@ -38,6 +38,9 @@ class Request:
     aborted: bool = False
     refused: str = ""
     raw_size: int = 0
+    cloud: str = ""
+    target: str = ""
+    """The whole address, with its query."""
     model: str = ""
     """The model that the address names (Gemini)."""
     parsed: Any = field(default=None, repr=False)
@@ -50,6 +53,9 @@ class Request:
 
     def with_model(self, body: dict[str, Any]) -> dict[str, Any]:
         """Return a body with what other protocols have in it and Gemini in the address."""
+        if self.cloud in ("bedrock", "vertex"):
+            bare = {key: value for key, value in body.items() if key not in ("anthropic_version", "anthropic_beta")}
+            return {"model": self.model, "stream": True, **bare}
         return {"model": self.model, "stream": True, **body} if self.protocol == "gemini" else body
 
     @property

@@ -19,6 +19,7 @@ from weakref import WeakSet
 
 from tenuto.evaluation.scripted import Counter
 from tests.server.anthropic_rules import check as check_anthropic
+from tests.server.clouds import check_cloud, find_cloud, give_token, model_in
 from tests.server.connection import Connection, Incoming
 from tests.server.gemini_rules import check as check_gemini
 from tests.server.item import Refusal
@@ -174,6 +175,9 @@ class ScriptedServer:
             if incoming.target.startswith("/_/"):
                 await self._answer_control(connection, request)
                 return
+            if request.path == "/token":
+                await respond(connection, request, 200, {}, encode(give_token(request.raw)))
+                return
             self._check_key(request)
             if request.kind == "models":
                 await self._answer_models(connection, request)
@@ -212,7 +216,12 @@ class ScriptedServer:
         request = Request(incoming.method, path, incoming.headers, incoming.body, counter=self.options.counter)
         request.received_first, request.received = incoming.first_byte, incoming.complete
         request.raw_size = len(incoming.body)
-        if gemini:
+        request.target = incoming.target
+        if found := find_cloud(target.partition("?")[0]):
+            request.cloud, parts = found
+            request.path, request.kind, request.model = target.partition("?")[0], "model", model_in(parts)
+            request.protocol = "chat" if request.cloud == "azure" else "anthropic"
+        elif gemini:
             request.protocol, request.model = "gemini", unquote(gemini["model"] or "")
             kinds = {"GET": "models", "streamGenerateContent": "model", "countTokens": "count"}
             request.kind = kinds.get(gemini["method"] or incoming.method, "other")  # pyright: ignore
@@ -230,7 +239,7 @@ class ScriptedServer:
         return request
 
     def _check_key(self, request: Request) -> None:
-        if self.options.api_key is None:
+        if self.options.api_key is None or request.cloud:
             return
         bearer = request.headers.get("authorization", "").removeprefix("Bearer ").strip()
         given = bearer or request.headers.get("x-api-key", "")
@@ -248,7 +257,8 @@ class ScriptedServer:
         raise Refusal("You didn't provide an API key. You need to provide your API key.", status=401)
 
     async def _answer_call(self, connection: Connection, request: Request, wire: ModuleType) -> None:
-        body = request.parsed = request.with_model(read_json(request.raw))
+        body = read_json(request.raw)
+        body = request.parsed = check_cloud(request, body) if request.cloud else request.with_model(body)
         for name in self.options.refuse:
             if name in body:
                 raise Refusal(f"Unrecognized request argument supplied: {name}", param=name)

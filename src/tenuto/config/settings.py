@@ -95,6 +95,16 @@ class ProviderSettings(Section, frozen=True, kw_only=True):
     60 seconds at most, and again after a 401. The variable comes before it."""
     api_key_seconds: Wait = 3_600.0
     """Seconds for which what the command printed is used."""
+    region: str = ""
+    """Of `bedrock` and `vertex`: the region. Empty: `AWS_REGION`, `CLOUD_ML_REGION`."""
+    aws_profile: str = ""
+    """Of `bedrock`: the profile of your AWS configuration. Empty: `AWS_PROFILE`."""
+    project: str = ""
+    """Of `vertex`: the project. Empty: `ANTHROPIC_VERTEX_PROJECT_ID`, else that of your credentials."""
+    deployment: str = ""
+    """Of `azure`: the deployment. Empty: the name of the model is that of its deployment."""
+    api_version: str = ""
+    """Of `azure`: the version of the interface. Empty: `OPENAI_API_VERSION`."""
     headers: dict[str, str] = {}
     """Headers for every request. One of `Authorization`, `X-Api-Key`, `Api-Key` counts as the key."""
 

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 ProviderKind = Literal["anthropic", "openai", "openai-chat", "gemini"]
+Cloud = Literal["", "bedrock", "vertex", "azure"]
 
 
 VENDOR_HOSTS: dict[ProviderKind, str] = {"anthropic": "api.anthropic.com", "openai": "api.openai.com"}
@@ -35,6 +36,16 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     """The service under which the key is in the system's keyring, where it is not known."""
     bearer_only: bool = False
     """The key is a token for `Authorization: Bearer` and nothing else (ANTHROPIC_AUTH_TOKEN)."""
+    cloud: Cloud = ""
+    """Whose SDK reaches it, where that is none of ours."""
+    has_own_address: bool = False
+    """Whether the user named the address, which the SDK else knows."""
+    region: str = ""
+    profile: str = ""
+    """AWS: the profile of the user's configuration there."""
+    project: str = ""
+    deployment: str = ""
+    api_version: str = ""
     headers: Mapping[str, str] = {}
     connect_timeout: float = 15.0
     stream_timeout: float = 300.0

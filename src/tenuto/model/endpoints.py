@@ -17,7 +17,7 @@ from tenuto.config.settings import ProviderSettings, Settings
 from tenuto.guard.secrets import KNOWN
 from tenuto.model import json_access
 from tenuto.model.access.stored import FILE, InKeyring, read_stored
-from tenuto.model.endpoint import Endpoint, ProviderKind, host_of
+from tenuto.model.endpoint import Cloud, Endpoint, ProviderKind, host_of
 from tenuto.model.json_files import read_json, write_json
 from tenuto.model.model_list import facts_from_list
 from tenuto.protocol.model import ModelError, ModelFacts
@@ -169,6 +169,14 @@ BUILT_IN: Mapping[str, tuple[ProviderKind, str, str, str]] = {
 }
 """Name: wire, address, the variable of the key, the variable of the address."""
 
+CLOUDS: Mapping[str, tuple[Cloud, ProviderKind]] = {
+    "bedrock": ("bedrock", "anthropic"),
+    "vertex": ("vertex", "anthropic"),
+    "azure": ("azure", "openai-chat"),
+}
+"""Names of providers that an SDK reaches: whose it is, and what is spoken there."""
+AZURE_VERSION = "2025-04-01-preview"
+"""Of Azure's interface, where nobody names one."""
 OTHER_VARIABLES = {"GEMINI_API_KEY": "GOOGLE_API_KEY"}
 """What is looked at where the variable of a key is not set."""
 LOCAL_PORTS = dict(USUAL_PORTS)
@@ -192,19 +200,25 @@ class Endpoints:
 
     def ready(self) -> list[Endpoint]:
         """Return the endpoints that can be used: with a key, or without the need of one."""
-        endpoints = [self.get(name) for name in self.names()]
-        return [endpoint for endpoint in endpoints if self.missing_key(endpoint) is None]
+        found: list[Endpoint] = []
+        for name in self.names():
+            with contextlib.suppress(ModelError):  # a setting is wrong, which is said where it is used
+                endpoint = self.get(name)
+                found += [endpoint] if self.missing_key(endpoint) is None else []
+        return found
 
     def get(self, provider: str) -> Endpoint:
         """Return the endpoint of a provider. Raises `ModelError` for an unknown name."""
         own = self._settings.providers.get(provider)
         if provider in BUILT_IN:
             return self._built_in(provider, own)
+        if provider in CLOUDS:
+            return self._cloud(provider, own or ProviderSettings())
         if own is not None:
             return self._make(provider, own.kind, own.base_url, own.api_key_env, own)
         if provider in LOCAL_PORTS:
             return self._make(provider, "openai-chat", f"http://127.0.0.1:{LOCAL_PORTS[provider]}/v1", "")
-        known = [*self.names(), *LOCAL_PORTS, "offline"]
+        known = list(dict.fromkeys([*self.names(), *CLOUDS, *LOCAL_PORTS, "offline"]))
         place = f"[providers.{provider}] in {self._home / 'settings.toml'}"
         near = nearest(provider, known)
         meant = f"did you mean {near}? " if near else ""
@@ -245,6 +259,44 @@ class Endpoints:
             kind = kind if provider in ("anthropic", "gemini") else own.kind
             base_url, key_name = own.base_url or base_url, own.api_key_env or key_name
         return self._make(provider, kind, base_url, key_name, own)
+
+    def _cloud(self, provider: str, own: ProviderSettings) -> Endpoint:
+        """Return the endpoint of a cloud. Raises `ModelError` for a region or an address that nobody names."""
+        cloud, kind = CLOUDS[provider]
+        region, address, key_name = own.region, own.base_url, ""
+        if cloud == "azure":
+            address = address or self._first("AZURE_OPENAI_ENDPOINT")
+            key_name = own.api_key_env or "AZURE_OPENAI_API_KEY"
+            if not address:
+                raise _missing("address", "AZURE_OPENAI_ENDPOINT", "base_url", provider)
+        else:
+            names = ("AWS_REGION", "AWS_DEFAULT_REGION") if cloud == "bedrock" else ("CLOUD_ML_REGION",)
+            region = region or self._first(*names)
+            if not region and not own.aws_profile:
+                raise _missing("region", names[0], "region", provider)
+            host = (
+                f"bedrock-runtime.{region}.amazonaws.com"
+                if cloud == "bedrock"
+                else f"{region}-aiplatform.googleapis.com"
+            )
+            address = address or f"https://{host}"
+        found = self._make(provider, kind, address, key_name, own)
+        return msgspec.structs.replace(
+            found,
+            base_url=address.strip().rstrip("/"),
+            cloud=cloud,
+            has_own_address=bool(own.base_url),
+            region=region,
+            profile=own.aws_profile,
+            project=own.project or self._first("ANTHROPIC_VERTEX_PROJECT_ID"),
+            deployment=own.deployment,
+            api_version=own.api_version or self._first("OPENAI_API_VERSION") or AZURE_VERSION,
+            **({} if cloud == "azure" else {"key": "", "bearer_only": False}),
+        )
+
+    def _first(self, *names: str) -> str:
+        """Return the first of these variables that is set."""
+        return next(filter(None, (self._environ.get(name, "") for name in names)), "")
 
     def _make(
         self, provider: str, kind: ProviderKind, base_url: str, key_name: str, own: ProviderSettings | None = None
@@ -288,6 +340,11 @@ class Endpoints:
             stream_timeout=request.stream_timeout,
             max_request_bytes=request.max_request_bytes,
         )
+
+
+def _missing(what: str, variable: str, setting: str, provider: str) -> ModelError:
+    hint = f"set {variable}, or {setting} under [providers.{provider}]"
+    return ModelError("invalid", f"nobody says the {what} of {provider}", hint=hint)
 
 
 def _carries_key(endpoint: Endpoint) -> bool:

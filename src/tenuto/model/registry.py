@@ -400,6 +400,8 @@ class ModelRegistry:
 
     async def _ask_list(self, endpoint: Endpoint) -> None:
         """Bring the stored list of a provider up to date if it is old and was not asked for in this process."""
+        if endpoint.cloud:  # none of them lists what an account can use
+            return
         path = self._list_path(endpoint)
         stored = self._stored_list(endpoint)
         max_age = LOCAL_LIST_MAX_AGE if endpoint.is_local else LIST_MAX_AGE
@@ -444,7 +446,12 @@ def _quirks(own: ModelSettings) -> Quirks:
 
 def new_client(endpoint: Endpoint, load_blob: LoadBlob, supply: KeySupply | None = None) -> ModelClient:
     """Return a client of the endpoint's wire; `supply` has its key where that is not known yet."""
-    transport = make_transport(endpoint)
+    if endpoint.cloud:
+        from tenuto.model.access.cloud import CloudTransport
+
+        transport = CloudTransport(endpoint)
+    else:
+        transport = make_transport(endpoint)
     if supply is not None:
         from tenuto.model.access.carried import KeyedTransport
 
