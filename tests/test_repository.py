@@ -25,14 +25,14 @@ from tenuto.tui.keys.keys import KEYS
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-DOCUMENTS = [ROOT / "README.md", ROOT / "AGENTS.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", ROOT / "AGENTS.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = PYPROJECT["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 FOR_RUNS = [*PROJECT["dependencies"], *EXTRAS["documents"], *EXTRAS["cloud"]]
 """What a run imports, if only at the first file of a kind."""
-FOR_DEVELOPMENT = [one for one in (*EXTRAS["test"], *EXTRAS["dev"]) if not one.startswith("tenuto[")]
+FOR_DEVELOPMENT = [one for one in (*EXTRAS["docs"], *EXTRAS["test"], *EXTRAS["dev"]) if not one.startswith("tenuto[")]
 MAX_LINES = 600
 MAX_PICTURE_BYTES = 60_000
 MACHINE_PLACES = ("work", "root")
@@ -45,8 +45,18 @@ IMPORT_NAMES = {
     "genai-prices": "genai_prices",
     "google-auth": "google",
 }
-PROGRAMS = {"basedpyright", "build", "cyclonedx-bom", "import-linter", "ruff", "pytest-asyncio", "pytest-xdist"}
-"""Development dependencies that are run, or loaded by pytest, and not imported."""
+PROGRAMS = {
+    "basedpyright",
+    "build",
+    "cyclonedx-bom",
+    "import-linter",
+    "mkdocs-material",
+    "mkdocstrings",
+    "ruff",
+    "pytest-asyncio",
+    "pytest-xdist",
+}
+"""Development dependencies that are run, or loaded by pytest or by MkDocs, and not imported."""
 OF_THE_SDKS = {"httpx2"}
 """What the official SDKs bring along; tests that use it are tests of the SDKs."""
 
@@ -127,7 +137,7 @@ def test_every_link_leads_somewhere(document: Path):
         path, _, anchor = target.partition("#")
         file = document if not path else document.parent / path
         assert file.exists(), target
-        if anchor:
+        if anchor and file.suffix == ".md":
             headings = re.findall(r"^#+ (.+)$", file.read_text(encoding="utf-8"), re.MULTILINE)
             anchors = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
             assert anchor in anchors, target
@@ -167,7 +177,9 @@ def test_the_pictures_are_small_and_name_nobody(name):
 
 
 def test_every_picture_is_shown_somewhere():
-    texts = [(ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/terminal.md")]
+    texts = [
+        (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/terminal.md", "docs/tutorial.md")
+    ]
     assert [name for name in PICTURES if not any(f"pictures/{name}.svg" in text for text in texts)] == []
     assert {path.stem for path in (ROOT / "docs" / "pictures").iterdir()} == set(PICTURES)
 

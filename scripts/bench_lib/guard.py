@@ -48,7 +48,7 @@ def verdicts(folder: Path) -> Figures:
 
     from tenuto.guard.approval import judge
 
-    places = make_places(folder)
+    places = make_places(folder, RECORDED)
     wall: list[float] = []
     cpu: list[float] = []
     gc.freeze()
@@ -77,7 +77,7 @@ async def commands(folder: Path) -> Figures:
     root = os.path.realpath(folder)
 
     def places(private: str) -> Places:
-        return Places(workspace=root, private=private, own_home=f"{root}/.home", outputs=f"{root}/.home/outputs")
+        return Places(workspace=root, private=private, own_home=f"{root}/.home", outputs=(f"{root}/.home/outputs",))
 
     boxes = {kind: Sandbox(places, wish=kind) for kind in KINDS if find_machine(kind).kind == kind}
 

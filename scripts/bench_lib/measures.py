@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -9,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from scripts.bench_lib.process import FailedRunError, cpu_seconds, family, high_water, peak_memory, run
-from scripts.bench_lib.program import Program, Surroundings
+from scripts.bench_lib.program import ROOT, Program, Surroundings
 from scripts.bench_lib.screen import first_paint, first_seen
 from scripts.bench_lib.server import ModelServer
 from scripts.bench_lib.terminal import Terminal
@@ -105,6 +107,28 @@ def _require_steps(records: list[dict[str, Any]], count: int) -> None:
         raise FailedRunError(f"the model server refused a request: {refused}")
     if len(records) != count + 1:
         raise FailedRunError(f"{len(records)} model calls came instead of {count + 1}")
+
+
+# --- with MCP servers ---
+
+SERVERS = 10
+
+
+def with_servers(measure: Callable[[Lab, Program], Figures]) -> Callable[[Lab, Program], Figures]:
+    """The same with ten MCP servers configured; they were there before (the first run, which warms up, meets them)."""
+
+    def measured(lab: Lab, program: Program) -> Figures:
+        script = str(ROOT / "tests/fixtures/mcp/server.py")
+        entry = {"command": sys.executable, "args": [script, "good"]}
+        file = lab.surroundings.directory / "tenuto-home" / "mcp.json"
+        file.parent.mkdir(mode=0o700, exist_ok=True)
+        file.write_text(json.dumps({"mcpServers": {f"server{number}": entry for number in range(SERVERS)}}))
+        try:
+            return measure(lab, program)
+        finally:
+            file.unlink()
+
+    return measured
 
 
 # --- under a terminal ---
@@ -259,6 +283,8 @@ MEASURES = (
     Measure("start", "interactive", start),
     Measure("version", "version", version),
     Measure("hello", "one_shot", hello),
+    Measure("start-mcp", "interactive", with_servers(start), for_peers=False),
+    Measure("hello-mcp", "one_shot", with_servers(hello), for_peers=False),
     Measure("reads-50", "one_shot", steps("reads", 50), 0.3, for_peers=False),
     Measure("reads-500", "one_shot", steps("reads", 500), 0.2, for_peers=False),
     Measure("bash-50", "one_shot", steps("steps", 50), 0.3, for_peers=False),

@@ -15,6 +15,14 @@ MAX_BYTES = 60_000
 DONE = "shall I list the orders"
 
 
+def start(folder: Path) -> str:
+    """The first screen, with a prompt that is not sent yet."""
+    with on_stage(folder, rows=9) as stage:
+        stage.screen.type(MEND)
+        stage.screen.wait_for(f"❯ {MEND}")
+        return stage.picture("Tenuto after the start, with a first prompt")
+
+
 def conversation(folder: Path, theme: str = "dark") -> str:
     """Nine logs read, compacted, a bug mended."""
     with on_stage(folder, "--mode", "auto", rows=49, theme=theme, slow_summary=0.02) as stage:
@@ -88,6 +96,25 @@ def tree(folder: Path) -> str:
         return stage.picture("The tree of a session: go back to any place, and nothing is lost")
 
 
+def models(folder: Path) -> str:
+    """The list of models."""
+    with on_stage(folder, rows=14) as stage:
+        stage.send("/model")
+        stage.screen.wait_for("type to filter")
+        return stage.picture("/model lists what can be used")
+
+
+def sessions(folder: Path) -> str:
+    """The list of sessions, with how the selected one began and ended."""
+    with on_stage(folder, "--mode", "auto", rows=14) as stage:
+        stage.say(MEND, DONE)
+        stage.send("/new")
+        stage.screen.wait_for("new session")
+        stage.send("/resume")
+        stage.screen.wait_for("type to filter")
+        return stage.picture("/resume lists the sessions of this directory")
+
+
 def inline(folder: Path) -> str:
     """The screen without a screen."""
     with on_stage(folder, "--inline", "--mode", "auto", rows=41) as stage:
@@ -97,7 +124,20 @@ def inline(folder: Path) -> str:
 
 PICTURES: dict[str, Callable[[Path], str]] = {
     function.__name__: function
-    for function in (conversation, light, approval, diff, compaction, summary, context, tree, inline)
+    for function in (
+        start,
+        conversation,
+        light,
+        approval,
+        diff,
+        compaction,
+        summary,
+        context,
+        tree,
+        models,
+        sessions,
+        inline,
+    )
 }
 
 

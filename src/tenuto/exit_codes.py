@@ -1,18 +1,27 @@
-"""Exit codes of the program (DESIGN section 9)."""
+"""Exit codes of the program (DESIGN section 9).
+
+The text under each makes its row in `docs/reference/exit-codes.md` and the README (`scripts/manual`).
+"""
 
 from __future__ import annotations
 
 OK = 0
+"""Done: the session is idle and nothing failed."""
 FAILED = 1
+"""Failed; the reason is on standard error. Also when standard output closes before the end (`| head`): the run stops at
+once, and the session is saved."""
 BAD_USAGE = 2
+"""Bad usage: a wrong option, a model without a key, a session that does not exist, a standard output that is closed
+from the start."""
 CUT_OFF = 3
-"""The answer is not whole: the model's output limit ended it again and again."""
+"""Cut off: the model's output limit ended its answer four times in a row; what came of it is on standard output."""
 LIMIT_REACHED = 4
-"""A limit of the user's ended the run: turns, cost or time."""
+"""A limit was reached: turns, cost or time."""
 CALLS_REFUSED = 5
-"""It is done, as far as it was allowed."""
+"""Done, but calls were refused: each has a line on standard error; the last line names the mode that allows them."""
 DECLINED = 6
 """The model, or a filter of its provider, declined to answer."""
-SIGNAL = 128
-"""With the number of the signal that ended it."""
+SIGNAL = 128  # and the number of the signal that ended it; no row of its own
 INTERRUPTED = SIGNAL + 2
+"""Interrupted by a signal. A second signal ends the process at once (128 and its number), and so does the first after
+three seconds."""

@@ -21,6 +21,7 @@ from tenuto.cli.doctor.files import take_stock, why_not_writable
 from tenuto.cli.doctor.rows import STATES, Row, Streams, print_rows
 from tenuto.cli.parsing import bare_url
 from tenuto.guard.sandbox.machine import find_machine
+from tenuto.guard.sandbox.network.namespace import why_no_network
 from tenuto.tui.render.width import cell_width
 from tests.guard.repositories import git
 from tests.server import ServerThread
@@ -331,6 +332,28 @@ def test_a_sandbox_that_is_not_there_has_a_note(run):
     found = row(run("doctor", "--json"), "sandbox")
     assert found["state"] == ("ok" if machine.kind else "note")
     assert machine.kind in found["found"] and (machine.kind or "apt install bubblewrap" in found["do"])
+
+
+@pytest.mark.parametrize("kind", ["bubblewrap", "landlock"])
+def test_the_network_of_commands_is_told_and_domains_that_nothing_holds_have_a_note(run, tmp_path, kind):
+    machine = find_machine(kind)
+    if not machine.kind:
+        pytest.skip(f"this machine has no {kind}: {machine}")
+    settings(tmp_path, f'[sandbox]\nkind = "{kind}"\ndomains = ["example.org"]\n')
+    found = row(run("doctor", "--json"), "sandbox")
+    status = run("sandbox", "--status").stdout
+    if kind == "landlock":
+        assert (found["state"], found["do"]) == ("note", "install bubblewrap (apt install bubblewrap)")
+        assert "landlock cannot hold sandbox.domains" in found["found"] and "cannot hold sandbox.domains" in status
+    elif why := why_no_network(machine.detail):
+        assert found["state"] == "note" and why in found["found"]
+    else:
+        assert found["state"] == "ok" and found["found"].endswith(
+            "commands of a session share a loopback, and reach example.org"
+        )
+        assert "share a loopback, and reach example.org" in status
+    settings(tmp_path, f'[sandbox]\nkind = "{kind}"\nnetwork = true\n')
+    assert "commands have the network (sandbox.network)" in row(run("doctor", "--json"), "sandbox")["found"]
 
 
 def test_rules_that_cannot_be_read_are_problems(run, tmp_path):

@@ -122,5 +122,6 @@ def test_doctor_tells_what_is_configured_and_starts_nothing(run, tmp_path):
     (run.work / ".mcp.json").write_text(json.dumps(as_json(theirs="good")))
     rows = [row for row in json.loads(run("doctor", "--json").stdout)["rows"] if row["name"] == "mcp"]
     assert [row["state"] for row in rows] == ["problem", "note", "ok"]
-    assert "gone: there is no program no-such-program" in rows[0]["found"] and "theirs" in rows[1]["found"]
-    assert rows[2]["found"] == "2 servers"
+    assert "gone (~/home/mcp.json) is not used: there is no program no-such-program" in rows[0]["found"]
+    assert "theirs" in rows[1]["found"]
+    assert rows[2]["found"] == "1 server"

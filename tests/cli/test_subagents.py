@@ -107,3 +107,19 @@ def test_j5_a_session_is_repaired_with_its_sub_agents_and_each_is_shown_by_its_i
     assert [line.split()[1] for line in repaired.stdout.splitlines()] == [f"{parent}:", f"{child}:"]
     assert child in run("sessions", "show", child[:8]).stdout
     assert child not in run("sessions", "list").stdout
+
+
+def test_j5_limits_of_a_run_count_its_sub_agents_and_are_said_in_one_line(run):
+    def child(request) -> Reply:
+        made = [item for item in request.items if item.kind == "result"]
+        return Reply("Late", delay=60) if made else Reply(tool_calls=[Call("bash", {"command": "ls"})])
+
+    calls = [task("Look"), task("Look on")]
+    with ServerThread(by_role([Reply(tool_calls=calls)], child)) as server:
+        timed = run("-p", "PARENT go", *MODEL, "--timeout", "3", server=server)
+    assert timed.returncode == 4
+    assert [line for line in timed.stderr.splitlines() if "--timeout" in line], timed.stderr
+    with ServerThread(by_role([Reply(tool_calls=calls)], child)) as server:
+        counted = run("-p", "PARENT go", *MODEL, "--max-turns", "3", server=server)
+    assert counted.returncode == 4
+    assert counted.stderr.count("stopped after 3 turns, 2 of them by sub-agents (--max-turns)") == 1, counted.stderr

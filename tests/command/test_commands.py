@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import subprocess
 from pathlib import Path
@@ -12,8 +13,10 @@ import pytest
 from tenuto.command.outcome import Choose, EditFile, Leave, Page, ReadOwnFiles, RowChanged, Say, ShowContext
 from tenuto.command.registry import COMMANDS, find_command, runner_of
 from tenuto.command.session_commands import ELSEWHERE, HERE, age
+from tenuto.config.plugins.installed import digest_folder
 from tenuto.core.errors import UsageError
 from tenuto.frontend.print import describe_outcome
+from tenuto.private_files import replace_file
 from tenuto.protocol.event import (
     AssistantTextDeltaEvent,
     CompactionEndEvent,
@@ -580,7 +583,7 @@ async def test_init_has_the_instruction_file_written_and_a_present_one_looked_ov
     async with agent(tmp_path, [Reply("Written."), Reply("Looked over.")]) as running:
         root = running.session.cwd
         (root / ".git").mkdir()
-        assert await running.runtime.run_command("/init name the ports") == []
+        assert await running.runtime.run_command("/init name the ports") == []  # nothing is found here
         await asyncio.wait_for(running.runtime.wait_settled(), 20)
         sent = running.server.requests[0].last_user
         assert f"Write {root}/AGENTS.md" in sent and "Beside that: name the ports\n" in sent
@@ -590,6 +593,41 @@ async def test_init_has_the_instruction_file_written_and_a_present_one_looked_ov
         assert f"Look over {root}/CLAUDE.md" in running.server.requests[1].last_user
         origins = [entry.origin for entry in running.session.entries() if isinstance(entry, UserMessage)]
         assert origins == ["command", "command"]
+
+
+async def test_j8_init_says_what_was_found_and_names_the_files_of_other_products_to_the_model(tmp_path: Path) -> None:
+    async with agent(tmp_path, [Reply("Written.")]) as running:
+        root = running.session.cwd
+        (root / ".git").mkdir()
+        (root / "GEMINI.md").write_text("Use tabs.", encoding="utf-8")
+        (root / ".cursor/rules").mkdir(parents=True)
+        (root / ".cursor/rules/style.mdc").write_text("Short lines.", encoding="utf-8")
+        (root / ".claude/skills/deploy").mkdir(parents=True)
+        (root / ".claude/skills/deploy/SKILL.md").write_text("---\nname: deploy\ndescription: d\n---\nGo.")
+        (root / ".claude/skills/odd").mkdir()
+        (root / ".claude/skills/odd/SKILL.md").write_text("nothing")
+        (said,) = await running.runtime.run_command("/init")
+        await asyncio.wait_for(running.runtime.wait_settled(), 20)
+        assert isinstance(said, Say)
+        assert "skills: deploy (Claude Code)" in said.text
+        assert "skill odd (Claude Code) · not used: line 1: there is no front matter" in said.text
+        assert "instructions GEMINI.md (Gemini CLI) · not used" in said.text
+        sent = running.server.requests[0].last_user
+        assert f"- {root}/GEMINI.md\n- {root}/.cursor/rules/style.mdc" in sent and "carry over into AGENTS.md" in sent
+
+
+async def test_j7_plugins_are_listed_with_what_each_brings(tmp_path: Path) -> None:
+    async with agent(tmp_path, echo) as running:
+        assert "No plugins." in await say(running, "/plugins")
+        folder = running.runtime.home / "plugins/small"
+        (folder / "skills/one").mkdir(parents=True)
+        (folder / "skills/one/SKILL.md").write_text("---\nname: one\ndescription: d\n---\nGo.")
+        record = {"small": {"source": "/from", "digest": digest_folder(folder)}}
+        replace_file(running.runtime.home / "plugins.json", json.dumps(record).encode())
+        assert "plugin small, from /from\n  skills: small:one" in await say(running, "/plugin")
+        (folder / "skills/one/SKILL.md").write_text("---\nname: one\ndescription: d\n---\nGo on.")
+        await running.runtime.run_command("/reload")
+        assert "not used: its files have changed since you added it" in await say(running, "/plugins")
 
 
 async def test_status_says_where_the_session_stands(tmp_path: Path) -> None:

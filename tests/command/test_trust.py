@@ -33,7 +33,7 @@ async def test_r085_each_item_is_shown_with_its_value_and_decided_alone(tmp_path
         rows = rows_of(await run("/trust"))
         assert list(rows)[:3] == ["Not now", "Trust all 3", "Refuse all 3"] and rows["Not now"].present
         row = rows["setting tools.bash_timeout"]
-        assert row.detail == "not decided · sets tools.bash_timeout = 7.0" and row.stays
+        assert row.detail == "not decided: sets tools.bash_timeout = 7.0" and row.stays
         assert "in .tenuto/settings.toml" in row.preview and "tools.bash_timeout = 7.0" in row.preview
         (changed,) = await run(f"/trust {row.value}")
         assert isinstance(changed, RowChanged) and changed.row is not None

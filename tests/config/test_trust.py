@@ -79,7 +79,7 @@ ONLY_THE_USER = frozenset(
                 *("region", "aws_profile", "project", "deployment", "api_version"),
             )
         ),
-        *(f"extensions.{key}" for key in ("enabled", "paths", "disabled", "hook_timeout")),
+        *(f"extensions.{key}" for key in ("enabled", "paths", "disabled", "hook_timeout", "load_timeout")),
         *("compaction.strategy", "ui.notification_command", "ui.status_command"),
         *("hooks.enabled", "hooks.shared"),
         *(f"mcp.{key}" for key in ("enabled", "wait", "defer_over")),
@@ -92,7 +92,7 @@ ONLY_THE_USER = frozenset(
         ),
         *("approvals.allow", "approvals.ask", "approvals.deny"),
         *("tools.pass_environment", "tools.mask_sent", "ui.mask_secrets"),
-        *(f"sandbox.{key}" for key in ("enabled", "kind", "network", "writable", "readable", "hidden")),
+        *(f"sandbox.{key}" for key in ("enabled", "kind", "network", "domains", "writable", "readable", "hidden")),
     }
 )
 """Whoever adds a setting decides here, or in `PROJECT_KEYS`, who may set it."""

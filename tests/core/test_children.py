@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -243,6 +244,28 @@ async def test_j5_a_childs_end_leaves_the_parents_sandbox_as_it_was(tmp_path: Pa
         assert (tmp_path / "work" / "seen").read_text() == "x\n", "both work in one sandbox"
 
 
+async def test_j5_a_child_reads_the_full_outputs_that_it_is_pointed_to(tmp_path: Path) -> None:
+    def child(request: Request) -> Reply:
+        made = results_in(request)
+        if not made:
+            return Reply(tool_calls=[Call("bash", {"command": "yes padding | head -n 20000; echo the-end"})])
+        if len(made) == 1:
+            (path,) = re.findall(r"/\S+/outputs/[^\s\]]+", made[0].text)
+            read = f"grep -c padding {path.rstrip('.:')}; echo x > {path.rstrip('.:')}-more; ls {tmp_path}/home"
+            return Reply(tool_calls=[Call("bash", {"command": read})])
+        return Reply(made[-1].text)
+
+    script = by_role([Reply(tool_calls=[task("Try", "general")])], child)
+    async with agent(tmp_path, script, mode="auto") as running:
+        sandbox = running.runtime.live.tool_context.sandbox
+        if sandbox is None or not sandbox.holds:
+            pytest.skip("there is no sandbox on this machine")
+        await running.ask("PARENT go")
+        (said,) = [text_of(one.parts) for one in running.session.path() if isinstance(one, ToolResultMessage)]
+        assert "20000" in said, said
+        assert not list((tmp_path / "home").rglob("*-more")), "it can be read, and nothing be written there"
+
+
 async def test_j5_an_interrupt_ends_all_and_keeps_what_there_was(tmp_path: Path) -> None:
     def child(request: Request) -> Reply:
         if results_in(request):
@@ -308,3 +331,19 @@ async def test_j5_the_limit_of_cost_counts_a_sub_agent_while_it_runs(tmp_path: P
         assert settled.outcome == "limit_reached", settled
         assert 1 <= (running.session.state.usage.cost or 0) < 2
         assert view_of(results(running)[0]).outcome == "limit_reached"
+
+
+async def test_j5_the_limit_of_turns_counts_sub_agents_and_says_so(tmp_path: Path) -> None:
+    def child(request: Request) -> Reply:
+        made = len(results_in(request))
+        return Reply(f"Step {made}", tool_calls=[Call("bash", {"command": f"echo {made}"})])
+
+    script = by_role([Reply(tool_calls=[task("Look"), task("Look", "general")])], child)
+    async with agent(tmp_path, script, limits=Limits(turns=7), mode="auto") as running:
+        settled = await running.ask("PARENT go")
+        assert settled.outcome == "limit_reached"
+        assert settled.error == "stopped after 7 turns, 6 of them by sub-agents (--max-turns)"
+        assert len([request for request in running.server.requests if request.kind == "model"]) == 7
+        for result in results(running):
+            assert view_of(result).outcome == "limit_reached"
+            assert "6 of them by sub-agents (--max-turns)" in text_of(result.parts)

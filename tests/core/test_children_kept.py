@@ -159,6 +159,48 @@ async def test_j5_after_kill_9_the_result_says_what_the_child_had_said(tmp_path:
     reopened.close()
 
 
+async def test_j5_after_kill_9_in_the_middle_of_two_the_parent_is_told_of_both_and_goes_on(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+
+    def script(request: Request) -> Reply:
+        if not is_child(request):
+            if any("go on" in item.text for item in request.items if item.kind == "user"):
+                return Reply("I go on.")
+            return Reply(tool_calls=[task("Look at one"), task("Look at two", "general")])
+        if results_in(request):
+            return Reply("never", delay=60)
+        word = "one" if "Look at one" in request.raw.decode() else "two"
+        return Reply(f"I see {word}.", tool_calls=[Call("bash", {"command": "ls"})])
+
+    with ServerThread(script) as server:
+        environ = {**os.environ, **server.environ()}
+        program = subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(PROGRAM), str(tmp_path / "home"), str(work)],
+            env=environ,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert program.stdout is not None
+        at_second_step = (line for line in program.stdout if line.startswith("ChildProgressEvent 2"))
+        next(at_second_step)
+        next(at_second_step)
+        program.send_signal(signal.SIGKILL)
+        program.wait()
+    (summary,) = list_sessions(tmp_path / "home")
+    async with agent(tmp_path, script, resume=summary.id) as running:
+        assert (await running.ask("go on", timeout=20)).outcome == "completed"
+        told = [entry for entry in running.session.path() if isinstance(entry, ToolResultMessage)]
+        assert [result.interrupted for result in told] == [True, True]
+        said = "\n".join(text_of(result.parts) for result in told)
+        assert "I see one." in said
+        sent = running.server.requests[-1].raw.decode()
+        for result in told:
+            assert view_of(result).session[:SHORT_ID] in sent, "the model is told of each"
+            assert "may have taken effect; check" in text_of(result.parts)
+        assert not running.runtime.live.children.running
+
+
 async def test_j5_children_go_along_when_a_session_is_forked_deleted_and_brought_back(tmp_path: Path) -> None:
     script = by_role([Reply(tool_calls=[task("Look")]), Reply("Done.")], lambda _: Reply("I saw a heron."))
     async with agent(tmp_path, script) as running:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import json
+import sys
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tenuto.protocol.event import ToolResultEvent
+from tenuto.protocol.event import ApprovalRequestedEvent, ToolResultEvent
+from tenuto.protocol.operation import AnswerApprovalOperation
 from tests.core.harness import agent, one_call_each
 from tests.core.hooking import about_hooks, group, hook, is_dead, kept, own, says
 from tests.core.test_hooks import MAKE, made
 from tests.examples import few_examples
+from tests.extension.test_hook_files import run_program, tenuto
 from tests.server import Reply
 
 FAULTS = {
@@ -23,9 +27,15 @@ FAULTS = {
     "flooding": (hook("head -c 100000000 /dev/zero"), "wrote more than 400 KB"),
     "flooding errors": (hook("yes >&2"), "wrote more than 400 KB"),
     "crashing": (hook("kill -SEGV $$"), "exit code 139"),
+    "killed": (hook("kill -KILL $$"), "exit code 137"),
     "failing": (hook("echo Traceback >&2; echo ValueError: no >&2; exit 1"), "exit code 1: ValueError: no"),
     "failing otherwise each time": (hook("date +%N >&2; exit 1"), "exit code 1: "),
     "lying": (hook("echo '{\"decision\": 5}'"), "$.decision"),
+    "lying with a decision that is none": (hook('echo \'{"decision": "perhaps"}\''), "perhaps"),
+    "lying with a permission that is none": (
+        hook('echo \'{"hookSpecificOutput": {"permissionDecision": "maybe"}}\''),
+        "maybe",
+    ),
     "lying in its tongue": (hook("echo '{broken'"), "its answer cannot be read"),
     "lying with a list": (hook("echo '{\"hookSpecificOutput\": []}'"), "its answer cannot be read"),
     "lying with bytes": (hook(r"printf '{\"reason\": \"\377\"}'"), "its answer cannot be read"),
@@ -118,6 +128,17 @@ answers = st.fixed_dictionaries(
 )
 
 
+async def allow_all(running) -> None:
+    """Answer every question that comes, as a user who allows it once."""
+    for number in itertools.count(1):
+        request = await running.until(ApprovalRequestedEvent, number, timeout=60)
+        await running.runtime.submit(
+            AnswerApprovalOperation(
+                session_id=running.runtime.session_id, request_id=request.request_id, decision="once"
+            )
+        )
+
+
 @given(said=st.lists(answers, min_size=1, max_size=2), event=st.sampled_from(["PreToolUse", "PostToolUse", "Stop"]))
 @settings(parent=few_examples(), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 async def test_whatever_hooks_say_no_turn_is_lost_and_what_was_sent_stays(tmp_path_factory, said, event):
@@ -125,9 +146,43 @@ async def test_whatever_hooks_say_no_turn_is_lost_and_what_was_sent_stays(tmp_pa
     commands = [says(tmp_path, json.dumps(one), f"answer{number}") for number, one in enumerate(said)]
     own(tmp_path, **{event: [group(*commands)]})
     async with agent(tmp_path, one_call_each(MAKE, MAKE)) as running:
+        answering = asyncio.create_task(allow_all(running))  # a hook may have the user asked
         assert (await running.ask("go")).outcome in {"completed", "declined"}
         assert (await running.ask("again")).outcome in {"completed", "declined"}
+        answering.cancel()
         requests = running.server.requests
         assert not any(request.refused for request in requests) and not running.server.faults
         for before, after in itertools.pairwise(requests):
             assert after.prefix_items[: len(before.prefix_items)] == before.prefix_items
+
+
+HEADLESS = ("dead", "hanging", "flooding", "crashing", "lying", "lying with a decision that is none")
+
+
+@pytest.mark.parametrize("fault", HEADLESS)
+def test_a_run_without_a_screen_answers_and_says_why_in_one_line(tmp_path, fault):
+    command, words = FAULTS[fault]
+    own(tmp_path, UserPromptSubmit=[group(command)], SessionStart=[group(command)], Stop=[group(command)])
+    done = tenuto(tmp_path, "-p", "list", "--model", "offline/tenuto")
+    assert done.returncode == 0 and done.stdout.strip()
+    lines = [line for line in done.stderr.splitlines() if "hook" in line]
+    assert len(lines) == 3 and all(words in line for line in lines), done.stderr
+    assert {event for event in ("UserPromptSubmit", "SessionStart", "Stop") for line in lines if event in line} == {
+        "UserPromptSubmit",
+        "SessionStart",
+        "Stop",
+    }
+
+
+def test_a_flood_takes_no_memory(tmp_path):
+    def most(command: str) -> int:
+        """KiB that a run needs at most."""
+        own(tmp_path, UserPromptSubmit=[group(command)])
+        code = (
+            "import resource, subprocess, sys; subprocess.run(sys.argv[1:], capture_output=True, check=True); "
+            "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+        )
+        words = (sys.executable, "-m", "tenuto", "-p", "list", "--model", "offline/tenuto")
+        return int(run_program(tmp_path, sys.executable, "-c", code, *words).stdout)
+
+    assert most("head -c 100000000 /dev/zero") < most("true") + 40_000

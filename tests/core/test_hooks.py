@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 
 import pytest
 
 from tenuto.protocol.event import (
     AnyEvent,
     ApprovalRequestedEvent,
+    HooksRunningEvent,
     NoticeEvent,
     PromptReturnedEvent,
+    ToolOutputEvent,
     ToolResultEvent,
     ToolStartedEvent,
     UserMessageEvent,
@@ -38,6 +41,7 @@ from tests.core.hooking import (
 )
 from tests.core.test_approvals import answer
 from tests.core.test_asked_compaction import WINDOW, talk_a_while, works
+from tests.core.test_plans import HAND_OVER
 from tests.extension.extending import extend
 from tests.server import Call, Reply, ScriptedServer
 
@@ -89,6 +93,84 @@ async def test_hooks_guard_a_sub_agents_calls_and_hear_of_its_end(tmp_path):
         assert ended["agent_transcript_path"].endswith(f"{ended['agent_id']}/events.jsonl")
         for event in every:
             assert events_told(tmp_path).count(event) == 1, "a sub-agent's task and answer are not the user's"
+
+
+def goes_on_once(tmp_path, reason: str) -> str:
+    """A command that blocks with exit code 2 until it was obeyed, and notes what it is told."""
+    program = tmp_path / "goes_on.py"
+    program.write_text(
+        "import json, sys\n"
+        "told = json.load(sys.stdin)\n"
+        f"with open({str(tmp_path / 'asked.txt')!r}, 'a') as file:\n"
+        "    print(told['agent_type'], told['stop_hook_active'], told['last_assistant_message'], file=file)\n"
+        "if not told['stop_hook_active']:\n"
+        f"    print({reason!r}, file=sys.stderr)\n"
+        "    sys.exit(2)\n"
+    )
+    return f"{sys.executable} {program}"
+
+
+async def test_j4_a_subagent_stop_hook_has_a_sub_agent_go_on_with_its_reason(tmp_path):
+    own(tmp_path, SubagentStop=[group(goes_on_once(tmp_path, "name the file"), matcher="general")])
+    task = Call("agent", {"prompt": "Look", "agent": "general"})
+    left = {True: [Reply("It is there."), Reply("It is a.txt.")], False: [Reply(tool_calls=[task])]}
+
+    def script(request):
+        replies = left[not any("PARENT" in item.text for item in request.items if item.kind == "user")]
+        return replies.pop(0) if replies else Reply("Done.")
+
+    async with agent(tmp_path, script) as running:
+        await running.ask("PARENT go")
+        (result,) = running.of(ToolResultEvent)
+        assert text_of(result.message.parts).startswith("It is a.txt.")
+        asked = (tmp_path / "asked.txt").read_text().splitlines()
+        assert asked == ["general False It is there.", "general True It is a.txt."]
+        second = [request for request in running.server.requests if "name the file" in request.raw.decode()]
+        assert len(second) == 1, "the child is told why, its parent is not"
+        assert "name the file" in "".join(event.text for event in running.of(ToolOutputEvent))
+
+
+async def test_j4_a_hook_has_a_sub_agent_of_a_sub_agent_go_on_too(tmp_path):
+    own(tmp_path, SubagentStop=[group(goes_on_once(tmp_path, "look again"))])
+    inner = Call("agent", {"prompt": "INNER", "agent": "explore"})
+    outer = Call("agent", {"prompt": "OUTER", "agent": "general"})
+    left = {
+        "PARENT": [Reply(tool_calls=[outer])],
+        "OUTER": [Reply(tool_calls=[inner]), Reply("outer 1"), Reply("outer 2")],
+        "INNER": [Reply("inner 1"), Reply("inner 2")],
+    }
+
+    def script(request):
+        who = next(word for item in request.items if item.kind == "user" for word in left if word in item.text)
+        return left[who].pop(0) if left[who] else Reply("Done.")
+
+    async with agent(tmp_path, script, environ={"TENUTO_AGENTS__DEPTH": "2"}) as running:
+        await running.ask("PARENT go")
+        (result,) = running.of(ToolResultEvent)
+        assert text_of(result.message.parts).startswith("outer 2")
+        asked = (tmp_path / "asked.txt").read_text().splitlines()
+        assert [line.split(" ", 2)[::2] for line in asked] == [
+            ["explore", "inner 1"],
+            ["explore", "inner 2"],
+            ["general", "outer 1"],
+            ["general", "outer 2"],
+        ]
+
+
+async def test_j4_a_hook_that_never_lets_a_sub_agent_end_is_obeyed_five_times(tmp_path):
+    own(tmp_path, SubagentStop=[group("echo more >&2; exit 2")])
+    task = Call("agent", {"prompt": "Look"})
+
+    def script(request):
+        if any("PARENT" in item.text for item in request.items if item.kind == "user"):
+            return Reply("Done.") if any(item.kind == "result" for item in request.items) else Reply(tool_calls=[task])
+        return Reply("An answer.")
+
+    async with agent(tmp_path, script) as running:
+        assert (await running.ask("PARENT go")).outcome == "completed"
+        (result,) = running.of(ToolResultEvent)
+        assert text_of(result.message.parts).startswith("An answer.") and not result.message.is_error
+        assert result.message.ui[0].steps == 6
 
 
 # --- every event ---
@@ -345,15 +427,16 @@ async def test_the_agent_goes_on_until_the_hook_is_content(tmp_path):
 # --- compaction ---
 
 
+@pytest.mark.parametrize("interactive", [True, False])
 @pytest.mark.parametrize("event", ["PostToolUse", "Stop", "UserPromptSubmit"])
-async def test_a_hook_asks_for_a_compaction_with_a_focus(tmp_path, event):
+async def test_a_hook_asks_for_a_compaction_with_a_focus(tmp_path, event, interactive):
     wish = says(tmp_path, {"compact": {"focus": "the colour of the door"}})
     wants = f"if grep -q 'work now' || test {event} != UserPromptSubmit; then {wish}; fi"
     async with ScriptedServer(works([MAKE]), window=WINDOW) as server:
         async with reopened(tmp_path, server) as running:
             await talk_a_while(running)
         own(tmp_path, **{event: [group(wants)]})
-        async with reopened(tmp_path, server, resume_latest=True) as running:
+        async with reopened(tmp_path, server, resume_latest=True, interactive=interactive) as running:
             assert (await running.ask("work now")).outcome == "completed"
             (entry,) = compactions(running)
             assert (entry.reason, entry.focus) == ("agent", "the colour of the door")
@@ -386,16 +469,6 @@ async def test_a_hook_adds_a_focus_to_a_compaction_or_stops_it(tmp_path):
 
 
 # --- places ---
-
-
-async def test_hooks_of_a_project_do_not_run_and_are_named_once(tmp_path):
-    for name in (".tenuto/hooks.json", ".claude/settings.json", ".codex/hooks.json"):
-        write_hooks(tmp_path / "work" / name, PreToolUse=[group(notes(tmp_path))], SessionStart=[group("exit 2")])
-    async with agent(tmp_path, one_call_each(MAKE)) as running:
-        await running.ask("go")
-        assert not told(tmp_path) and made(tmp_path)
-        (notice,) = about_hooks(running)
-        assert "brings 6 hooks" in notice and "not run" in notice and ".claude/settings.json" in notice
 
 
 @pytest.mark.parametrize("name", [".claude/settings.json", ".codex/hooks.json"])
@@ -488,7 +561,7 @@ async def test_the_command_names_source_and_last_outcome(tmp_path):
     write_hooks(tmp_path / "work" / ".codex" / "hooks.json", Stop=[group("true")])
     async with agent(tmp_path, one_call_each(MAKE)) as running:
         (before,) = await running.runtime.run_command("/hooks")
-        assert before.text.count("not asked yet") == 3 and "not run: it is the project's" in before.text
+        assert before.text.count("not asked yet") == 3 and "not run: not trusted yet" in before.text
         await running.ask("go")
         (after,) = await running.runtime.run_command("/hooks")
         assert str(path) in after.text
@@ -541,3 +614,72 @@ async def test_an_extension_asks_for_a_compaction(tmp_path):
             await running.ask("work now")
             assert [entry.focus for entry in compactions(running)] == ["the colour of the door"]
             assert any("The extension mine asked for a compaction" in text for text in notices(running))
+
+
+# --- what waits ---
+
+
+async def test_a_stop_hook_hears_of_a_plan_that_nobody_can_be_asked_about(tmp_path):
+    own(
+        tmp_path,
+        Stop=[group(f"{notes(tmp_path)}; test -e again || {{ touch again; echo shorter, please >&2; exit 2; }}")],
+    )
+    replies = [HAND_OVER, HAND_OVER]
+    options = {"mode": "plan", "interactive": False}
+    async with agent(tmp_path, lambda _request: replies.pop(0), **options) as running:
+        assert (await running.ask("plan it")).outcome == "completed"
+        assert not replies and events_told(tmp_path) == ["Stop", "Stop"]
+        assert any("shorter, please" in item.text for item in running.server.requests[1].items)
+        assert "<proposed_plan>" in told(tmp_path)[0]["last_assistant_message"]
+
+
+@pytest.mark.parametrize("interactive", [True, False])
+async def test_a_hook_hears_that_the_user_is_waited_for(tmp_path, monkeypatch, interactive):
+    monkeypatch.setattr("tenuto.core.hooks.life.IDLE_SECONDS", 0.05)
+    own(tmp_path, Notification=[group(notes(tmp_path), matcher="idle_prompt")], Stop=[group("sleep 0.3")])
+    async with agent(tmp_path, one_call_each(), interactive=interactive) as running:
+        await running.ask("go")
+        assert not told(tmp_path)  # a turn that still ends is no waiting
+        for _ in range(300 if interactive else 40):
+            if told(tmp_path):
+                break
+            await asyncio.sleep(0.01)
+    notified = [(one["notification_type"], one["message"]) for one in told(tmp_path)]
+    assert notified == ([("idle_prompt", "Tenuto is waiting for your input")] if interactive else [])
+
+
+async def test_a_hook_that_takes_long_is_named_while_it_runs(tmp_path, monkeypatch):
+    monkeypatch.setattr("tenuto.core.hooks.life.MOMENT", 0.05)
+    own(
+        tmp_path,
+        PreToolUse=[group("true", "sleep 0.5", "sleep 0.4; exit 1")],
+        Notification=[group("sleep 0.5")],
+        Stop=[group("true")],
+    )
+    async with agent(tmp_path, one_call_each(MAKE)) as running:
+        await running.ask("go")
+        shown = [event.names for event in running.of(HooksRunningEvent)]
+        assert max(map(len, shown)) == 2 and shown[-1] == ()
+        assert {name for names in shown for name in names} == {
+            "PreToolUse hook “sleep 0.5”",
+            "PreToolUse hook “sleep 0.4; exit 1”",
+        }
+
+
+# --- words of other agents ---
+
+
+async def test_crushs_words_are_understood(tmp_path):
+    answer = {"version": 1, "context": ["one", "two"], "updated_input": {"command": "echo three >> made.txt"}}
+    own(tmp_path, PreToolUse=[group(says(tmp_path, answer))])
+    async with agent(tmp_path, one_call_each(Call("bash", {"command": "false", "timeout": 9}))) as running:
+        await running.ask("go")
+        assert made(tmp_path) == "three\n" and "one\ntwo" in to_model(running)[0]
+
+
+@pytest.mark.parametrize("way", ["echo enough >&2; exit 49", """echo '{"halt": true, "reason": "enough"}'"""])
+async def test_crushs_halt_ends_the_turn(tmp_path, way):
+    own(tmp_path, PreToolUse=[group(way)])
+    async with agent(tmp_path, one_call_each(MAKE, MAKE)) as running:
+        assert (await running.ask("go")).outcome == "declined"
+        assert not made(tmp_path) and any("ended the turn: enough" in text for text in notices(running))

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+import stat
+import sys
 from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.command.outcome import Choose, Edit, Say
+from tenuto.command.outcome import Choice, Choose, Edit, Say
 from tenuto.config.consent import Consent, project_of
 from tenuto.config.mcp.files import read_configured, waiting_items
 from tenuto.config.settings import Settings
-from tenuto.core.state.elicitation import default_content, read_content
+from tenuto.core.agent.mentions import find_resources
 from tenuto.protocol.event import (
     ApprovalRequestedEvent,
     NoticeEvent,
@@ -22,14 +24,16 @@ from tenuto.protocol.event import (
     ToolResultEvent,
     TrustWaitingEvent,
 )
-from tenuto.protocol.message import SystemMessage, ToolResultMessage
+from tenuto.protocol.message import ToolResultMessage
 from tenuto.protocol.operation import AnswerApprovalOperation
 from tenuto.protocol.part import ImagePart, text_of
+from tenuto.tool.mcp import hub as hub_module
+from tenuto.tui.complete.commands import complete_command, complete_resource
+from tests.conftest import FIXTURES
 from tests.core.compacting import compact, fill, step_requests, talk
 from tests.core.harness import agent, one_call_each, reopened
-from tests.examples import few_examples
 from tests.server import Call, Reply, ScriptedServer
-from tests.tool.mcp.servers import as_json
+from tests.tool.mcp.servers import SCRIPT, as_json
 
 
 def configure(tmp_path, place: str = "home/mcp.json", **kinds: str) -> None:
@@ -117,13 +121,26 @@ async def test_r085_trust_is_bound_to_the_whole_entry_of_a_server(tmp_path, key)
     configure(tmp_path, "work/.mcp.json", theirs="good")
     file, home = tmp_path / "work" / ".mcp.json", tmp_path / "home"
     project = project_of(tmp_path / "work", home)
-    Consent(home).decide(project, waiting_items(project), trusted=True)
+    Consent(home).decide(project, waiting_items(project, {}), trusted=True)
     read = partial(read_configured, home, tmp_path / "work", Settings())
     assert [one.name for one in read().servers] == ["theirs"]
     values = json.loads(file.read_text())
     values["mcpServers"]["theirs"][key] = {"A": "b"} if key == "env" else ["other"]
     file.write_text(json.dumps(values))
     assert not read().servers and [one.name for one in read().waiting] == ["theirs"]
+
+
+@pytest.mark.parametrize("settings", ["[mcp]\nenabled = false\n", '[mcp.servers.theirs]\ncommand = "mine"\n'])
+async def test_r085_a_server_that_could_not_be_started_is_not_asked_about(tmp_path, settings):
+    """With servers off, and where the user has one of that name, trust would start nothing."""
+    configure(tmp_path, "work/.mcp.json", theirs="good")
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "settings.toml").write_text(settings)
+    project = project_of(tmp_path / "work", tmp_path / "home")
+    assert waiting_items(project, {}) == []
+    (tmp_path / "home" / "settings.toml").unlink()
+    assert [item.name for item in waiting_items(project, {})] == ["theirs"]
+    assert waiting_items(project, {"TENUTO_MCP__ENABLED": "false"}) == []
 
 
 async def test_r085_a_run_without_a_user_starts_nothing_of_a_project_and_says_so(tmp_path):
@@ -199,6 +216,141 @@ async def test_a_late_server_joins_with_a_compaction(tmp_path):
         assert "mcp__late__echo" not in told(before) and "mcp__late__echo" in told(after)
 
 
+def configure_newest(tmp_path) -> None:
+    file = tmp_path / "home" / "mcp.json"
+    file.parent.mkdir(exist_ok=True)
+    entry = {"command": sys.executable, "args": [str(FIXTURES / "mcp" / "newest.py")]}
+    file.write_text(json.dumps({"mcpServers": {"newest": entry}}))
+
+
+async def test_a_change_is_heard_of_over_the_newest_protocol_s_stream_of_changes(tmp_path):
+    configure_newest(tmp_path)
+    script = one_call_each(Call("mcp__newest__grow", {}), None, Call("mcp__newest__grown", {}))
+    async with agent(tmp_path, script, environ={"TENUTO_MCP__WAIT": "20"}) as running:
+        await running.ask("one")
+        hub = running.runtime.live.mcp.hub
+        assert hub is not None and hub.servers["newest"].listing.version == "2026-07-28"
+        said = await until_said(running, "has other tools than before")
+        assert "new mcp__newest__grown" in said and "/mcp reload" in said
+        await running.ask("two")
+        assert "grown" in text_of(results(running)[-1].parts)
+        first, *_, last = running.server.requests
+        assert first.body["tools"] == last.body["tools"]
+        await running.runtime.run_command("/mcp reload")
+        await running.ask("three")
+        assert "mcp__newest__grown" in told(running.server.requests[-1])
+
+
+async def test_a_server_that_changes_a_schema_is_told_once_and_its_prefix_stays(tmp_path):
+    configure(tmp_path, liar="lying")
+    echo = Call("mcp__liar__echo", {"text": "x"})
+    async with agent(tmp_path, one_call_each(echo, None, echo)) as running:
+        await running.ask("one")
+        said = await until_said(running, "has other tools than before")
+        assert "new mcp__liar__new" in said and "gone mcp__liar__env" in said and "changed mcp__liar__echo" in said
+        await running.ask("two")
+        await running.runtime.live.mcp.refresh()
+        assert len([text for text in notices(running) if "MCP server liar" in text]) == 1
+        assert len({json.dumps(request.body["tools"]) for request in running.server.requests}) == 1
+
+
+# --- what is known from an earlier start ---
+
+
+async def known(tmp_path, **kinds: str) -> None:
+    """Have servers started once, so that their tools are known."""
+    configure(tmp_path, **kinds)
+    async with agent(tmp_path, [Reply("Hi.")], environ={"TENUTO_MCP__WAIT": "20"}) as running:
+        await running.runtime.live.mcp.wait()
+        hub = running.runtime.live.mcp.hub
+        assert hub is not None and {server.state for server in hub.servers.values()} == {"ready"}
+
+
+async def test_a_known_server_is_offered_at_once_and_started_when_it_is_called(tmp_path):
+    await known(tmp_path, good="good")
+    async with agent(tmp_path, one_call_each(None, Call("mcp__good__echo", {"text": "hello"}))) as running:
+        await running.ask("one")
+        hub = running.runtime.live.mcp.hub
+        assert hub is not None and hub.servers["good"].serving is None
+        assert "mcp__good__echo" in told(running.server.requests[0])
+        await running.ask("two")
+        assert "hello" in text_of(results(running)[0].parts) and hub.servers["good"].state == "ready"
+        assert not [text for text in notices(running) if "MCP" in text]
+        assert stat.S_IMODE(next((tmp_path / "home" / "mcp-listings").iterdir()).stat().st_mode) == 0o600
+
+
+async def test_a_known_server_is_started_after_a_pause_without_a_call(tmp_path, monkeypatch):
+    await known(tmp_path, good="good")
+    monkeypatch.setattr(hub_module, "PAUSE_SECONDS", 0.0)
+    async with agent(tmp_path, [Reply("Hi.")]) as running:
+        await running.runtime.live.mcp.wait()
+        hub = running.runtime.live.mcp.hub
+        assert hub is not None
+        async with asyncio.timeout(20):
+            await hub.servers["good"].settled.wait()
+        assert hub.servers["good"].state == "ready"
+
+
+async def test_a_known_server_that_has_other_tools_by_now_is_told_and_joins_later(tmp_path):
+    await known(tmp_path, good="good")
+    change_listings(tmp_path, "echo", "echoed")
+    gone, new = Call("mcp__good__echoed", {}), Call("mcp__good__echo", {"text": "hello"})
+    async with agent(tmp_path, one_call_each(gone, None, new)) as running:
+        await running.ask("one")
+        said = await until_said(running, "has other tools than before")
+        assert "new mcp__good__echo; gone mcp__good__echoed" in said
+        assert "it has no tool mcp__good__echoed any more" in text_of(results(running)[0].parts)
+        await running.runtime.run_command("/mcp reload")
+        await running.ask("two")
+        first, _, third, _ = running.server.requests
+        assert "mcp__good__echoed" in told(first) and "mcp__good__echo" in told(third)
+        assert "hello" in text_of(results(running)[1].parts)
+
+
+def change_listings(tmp_path, old: str, new: str) -> None:
+    for file in (tmp_path / "home" / "mcp-listings").iterdir():
+        file.write_text(file.read_text().replace(f'__{old}"', f'__{new}"').replace(f'"{old}"', f'"{new}"'))
+
+
+async def test_a_known_server_that_is_gone_costs_a_call_and_is_forgotten(tmp_path):
+    switch = tmp_path / "gone"
+    entry = {"command": "/bin/sh", "args": ["-c", f"test -e {switch} || exec {sys.executable} {SCRIPT} good; exit 7"]}
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "mcp.json").write_text(json.dumps({"mcpServers": {"good": entry}}))
+    async with agent(tmp_path, [Reply("Hi.")]) as running:
+        await running.ask("one")
+    switch.touch()
+    async with agent(tmp_path, one_call_each(Call("mcp__good__echo", {}))) as running:
+        assert (await running.ask("one")).outcome == "completed"
+        assert "cannot be asked: its process ended with exit code 7" in text_of(results(running)[0].parts)
+        (line,) = (text for text in notices(running) if "MCP" in text)
+        assert line.startswith("MCP server good cannot be used: its process ended with exit code 7")
+    async with agent(tmp_path, [Reply("Hi.")]) as running:
+        await running.ask("one")
+        assert "mcp__good__echo" not in told(running.server.requests[0])
+
+
+@pytest.mark.parametrize("change", ["args", "directory", "file"])
+async def test_what_is_known_holds_for_a_server_as_it_is_configured_and_where(tmp_path, change):
+    await known(tmp_path, good="good")
+    environ = {"TENUTO_MCP__WAIT": "0"}
+    place = tmp_path
+    match change:
+        case "args":
+            configure(tmp_path, good="slow:60")
+        case "directory":
+            place = tmp_path / "elsewhere"
+            (place / "home").parent.mkdir()
+            (place / "home").symlink_to(tmp_path / "home")
+        case _:
+            for file in (tmp_path / "home" / "mcp-listings").iterdir():
+                file.write_text("{")
+    async with agent(place, [Reply("Hi.")], environ=environ) as running:
+        await running.ask("one")
+        assert not [name for name in told(running.server.requests[0]) if name.startswith("mcp")]
+        assert [text for text in notices(running) if text.startswith("Not waiting for 1 MCP server")]
+
+
 async def test_a_resumed_session_sends_the_tools_that_it_sent_whatever_became_of_the_server(tmp_path):
     configure(tmp_path, good="good")
     async with ScriptedServer(one_call_each()) as server:
@@ -209,44 +361,6 @@ async def test_a_resumed_session_sends_the_tools_that_it_sent_whatever_became_of
             await running.ask("two")
             assert server.requests[0].body["tools"] == server.requests[1].body["tools"]
             await until_said(running, "MCP server good cannot be used")
-
-
-@few_examples()
-@given(
-    st.lists(st.sampled_from(["prompt", "reconnect", "crash", "change", "resume"]), min_size=1, max_size=5),
-)
-def test_the_prefix_is_stable_whatever_servers_do(tmp_path_factory, acts):
-    """Between two `system` entries the tools of all requests are the same bytes."""
-    tmp_path = tmp_path_factory.mktemp("mcp")
-    asyncio.run(_act(tmp_path, acts))
-
-
-async def _act(tmp_path, acts) -> None:
-    configure(tmp_path, good="good", crash="crashing", liar="lying")
-    calls = {"crash": Call("mcp__crash__echo", {}), "change": Call("mcp__liar__echo", {"text": "x"})}
-    script: list[Call | None] = []
-
-    def reply(request) -> Reply:
-        call = script.pop() if script else None
-        return Reply(tool_calls=[call]) if call is not None else Reply("Done.")
-
-    async with ScriptedServer(reply) as server:
-        left = list(acts)
-        while left:
-            async with reopened(tmp_path, server, resume_latest=bool(server.requests)) as running:
-                while left:
-                    act = left.pop(0)
-                    if act == "resume" and server.requests:
-                        break
-                    if act == "reconnect":
-                        await running.runtime.run_command("/mcp reconnect good")
-                    if act in calls:
-                        script.append(calls[act])
-                    settled = await running.ask(act)
-                    assert settled.outcome == "completed"
-                written = [entry for entry in running.session.path() if isinstance(entry, SystemMessage)]
-                assert len(written) == 1
-        assert len({json.dumps(request.body["tools"]) for request in server.requests}) == 1
 
 
 @pytest.mark.parametrize("mode", ["ask", "edits"])
@@ -303,59 +417,6 @@ async def test_many_tools_are_searched_and_called_by_name_and_the_guard_sees_the
         ]
 
 
-@pytest.mark.parametrize(
-    ("changes", "content"),
-    [
-        ({}, {"action": "accept", "content": {"size": 3}}),
-        (
-            {"decision": "deny", "feedback": '{"name": "Ada", "size": 4}'},
-            {"action": "accept", "content": {"name": "Ada", "size": 4}},
-        ),
-        ({"decision": "deny", "feedback": "no"}, {"action": "decline"}),
-    ],
-)
-async def test_a_server_s_question_opens_the_panel(tmp_path, changes, content):
-    configure(tmp_path, asker="asking")
-    async with agent(tmp_path, one_call_each(Call("mcp__asker__ask", {}))) as running:
-        await running.send("go")
-        asked = await running.until(ApprovalRequestedEvent)
-        assert "asker asks: Who?" in asked.summary and "size: integer, default 3" in asked.detail
-        await answer(running, asked, **changes)
-        await asyncio.wait_for(running.runtime.wait_settled(), 20)
-        assert json.loads(text_of(results(running)[0].parts).split("\n")[1]) == content
-
-
-async def test_where_nobody_is_there_a_question_is_declined(tmp_path):
-    configure(tmp_path, asker="asking")
-    async with agent(tmp_path, one_call_each(Call("mcp__asker__ask", {})), interactive=False) as running:
-        await running.ask("go")
-        assert '{"action": "decline"}' in text_of(results(running)[0].parts)
-
-
-FIELDS = {
-    "name": {"type": "string"},
-    "size": {"type": "integer", "default": 3},
-    "one": {"type": "string", "enum": ["a"]},
-}
-
-
-@given(st.dictionaries(st.sampled_from([*FIELDS, "other"]), st.none() | st.booleans() | st.integers() | st.text()))
-def test_only_values_that_fit_the_fields_are_sent(values):
-    content = read_content(json.dumps(values), FIELDS, ("name",))
-    fits = (
-        set(values) <= set(FIELDS)
-        and isinstance(values.get("name"), str)
-        and type(values.get("size", 0)) is int
-        and values.get("one", "a") == "a"
-    )
-    assert content == (values if fits else None)
-
-
-def test_yes_sends_defaults_only_where_all_needed_fields_have_one():
-    assert default_content(FIELDS, ()) == {"size": 3}
-    assert default_content(FIELDS, ("name",)) is None
-
-
 async def test_prompts_are_commands_and_resources_are_mentions(tmp_path):
     configure(tmp_path, good="good")
     async with agent(tmp_path, [Reply("Read.")]) as running:
@@ -366,6 +427,29 @@ async def test_prompts_are_commands_and_resources_are_mentions(tmp_path):
         assert isinstance(said, Say) and "needs who: <who> [how]" in said.text
         await running.ask("look at @good:note://one, please")
         assert "The first note." in json.dumps(running.server.requests[0].body["messages"])
+
+
+async def test_j1_prompts_are_completed_with_description_and_arguments_and_resources_by_their_address(tmp_path):
+    configure(tmp_path, good="good")
+    async with agent(tmp_path, [Reply("Hi.")]) as running:
+        await running.runtime.live.mcp.wait()
+        (command,) = await running.runtime.own_commands()
+        assert (command.name, command.description, command.argument_hint) == (
+            "mcp__good__greet",
+            "Greets.",
+            "<who> [how]",
+        )
+        (item,) = (one for one in complete_command("greet", (command,)) if one.label == "/mcp__good__greet")
+        assert item.detail == "Greets. · <who> [how]" and not item.runs
+        (resource,) = await running.runtime.resources()
+        assert (resource.value, resource.detail) == ("good:note://one", "one")
+
+
+@given(st.text(st.characters(exclude_categories=["C", "Z"], exclude_characters='"') | st.just(" "), min_size=1))
+def test_j1_a_completed_resource_is_found_as_it_is_in_the_prompt(uri):
+    (item,) = complete_resource((Choice(f"good:{uri}", "label"),), "")
+    text = f"look at {item.insert}, please"
+    assert [mention.path for mention in find_resources(text, ["good"])] == [uri]
 
 
 async def test_slash_mcp_lists_shows_and_starts_again(tmp_path):

@@ -115,3 +115,29 @@ async def test_s15_a_server_that_was_only_found_is_named_with_its_address(
         else:
             assert running.runtime.live.facts.id == "ollama/found"
             assert [event.level for event in told] == ["warning"], "a run without a screen tells it too"
+
+
+async def test_s15_a_server_that_was_only_found_is_named_until_it_has_answered_in_the_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environ = {"OPENAI_API_KEY": "", "ANTHROPIC_API_KEY": ""}
+    async with ScriptedServer(lambda _: Reply("yes")) as server:
+        environ |= {"TENUTO_PROVIDERS__OLLAMA__BASE_URL": server.openai_url}
+
+        async def find() -> list[LocalServer]:
+            return [LocalServer("ollama", server.openai_url, ("found",))]
+
+        monkeypatch.setattr("tenuto.model.registry.find_local_servers", find)
+
+        async def is_named(place: str, *, asks: bool = False) -> bool:
+            (tmp_path / place).mkdir(exist_ok=True)
+            async with reopened(tmp_path, server, model="", environ=environ, cwd=tmp_path / place) as running:
+                if asks:
+                    settled = await running.ask("go")
+                    assert settled.outcome == "completed", running.events
+                return any("No model is set" in text for text in warnings(running))
+
+        assert await is_named("work")
+        assert await is_named("work", asks=True), "nobody has said anything to it yet"
+        assert not await is_named("work")
+        assert await is_named("elsewhere")

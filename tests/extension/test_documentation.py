@@ -15,8 +15,16 @@ import pytest
 
 from tenuto.config.settings import ExtensionSettings
 from tenuto.extension.api import ExtensionApi
-from tenuto.extension.host import ENTRY_POINT_GROUP, ExtensionHost, find_extensions
-from tenuto.protocol.event import CompactionEndEvent, NoticeEvent
+from tenuto.extension.finding import ENTRY_POINT_GROUP, find_extensions
+from tenuto.extension.host import ExtensionHost
+from tenuto.protocol.event import (
+    AssistantMessageEvent,
+    CompactionEndEvent,
+    ExtensionStatusEvent,
+    NoticeEvent,
+    ToolOutputEvent,
+    ToolResultEvent,
+)
 from tenuto.protocol.hooks import (
     HOOKS,
     BeforeCompactAnswer,
@@ -32,6 +40,7 @@ from tenuto.protocol.hooks import (
 )
 from tests.core.compacting import compact, compactions, fill, reads, summary_requests, talk, until, write_big_file
 from tests.core.harness import Agent, agent
+from tests.server import Call, Reply
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "extensions.md").read_text(encoding="utf-8")
 TEXT = DOCUMENT.partition("## Compaction strategies")[0]
@@ -221,5 +230,90 @@ def test_the_group_of_entry_points_and_the_attributes_are_the_true_ones():
     example = re.search(r"^ *```toml\n(.*?)^ *```", TEXT, re.MULTILINE | re.DOTALL)
     assert list(tomllib.loads(example[1])["project"]["entry-points"]) == [ENTRY_POINT_GROUP]
     for name in re.findall(r"`tenuto\.(on|notify|name)\b", TEXT):
-        assert hasattr(ExtensionApi("x", lambda *_: None), name)
+        assert hasattr(ExtensionApi("x"), name)
     assert f"({ExtensionSettings().hook_timeout:g} unless" in TEXT
+
+
+# --- what an extension registers, and what it may do ---
+
+
+async def test_the_example_of_a_tool(tmp_path):
+    install(tmp_path, "### A tool")
+    notes = tmp_path / "work" / "notes"
+    notes.mkdir(parents=True)
+    (notes / "a.md").write_text("about NONCE")
+    (notes / "b.md").write_text("about nothing")
+    script = [Reply(tool_calls=[Call("find_notes", {"word": "NONCE"})]), Reply("done")]
+    async with agent(tmp_path, script, mode="plan") as running:
+        assert (await running.ask("find it")).outcome == "completed"
+        (schema,) = (
+            tool for tool in running.server.requests[0].body["tools"] if tool["function"]["name"] == "find_notes"
+        )
+        parameters = schema["function"]["parameters"]
+        assert parameters["properties"]["word"] == {"type": "string", "description": "a word that the notes have"}
+        assert sorted(parameters["properties"]["order"]["enum"]) == ["newest", "oldest"]
+        assert parameters["required"] == ["word"]
+        result = running.of(ToolResultEvent)[0].message
+        assert result.parts[0].text == "a.md"
+        assert result.ui[0].lines == ((("notes with ", "dim"), ("NONCE", "accent")), (("  a.md", "text"),))
+        assert [event.text for event in running.of(ToolOutputEvent)] == ["2 notes looked through\n"]
+
+
+async def test_the_example_of_a_command(tmp_path):
+    install(tmp_path, "### A command")
+    async with agent(tmp_path, [Reply("we did it")]) as running:
+        await running.ask("hello")
+        (answer,) = await running.runtime.run_command("/standup tomorrow")
+        assert answer.text == "Today or yesterday?"
+        assert [one.value for one in await running.runtime.complete_argument("standup", "")] == ["today", "yesterday"]
+        await running.runtime.run_command("/standup")
+        await running.runtime.wait_settled()
+        assert "what we did today" in running.server.requests[-1].items[-1].text
+
+
+async def test_the_example_of_a_provider(tmp_path):
+    install(tmp_path, "### A provider")
+    async with agent(tmp_path, [], model="parrot/grey", environ={"LAB_KEY": "key"}) as running:
+        await running.ask("hello there")
+        assert running.of(AssistantMessageEvent)[-1].message.parts[0].text == "You said: hello there"
+        assert running.runtime.live.models.facts("lab/coder").context_window == 128_000
+        running.runtime.live.models.require("lab/coder")
+
+
+async def test_the_example_of_events_and_the_footer(tmp_path):
+    install(tmp_path, "## Events and the footer")
+    script = [Reply(tool_calls=[Call("glob", {"pattern": "*"})] * 2), Reply("done")]
+    async with agent(tmp_path, script) as running:
+        await running.ask("look")
+        await until(lambda: [event.text for event in running.of(ExtensionStatusEvent)][-1:] == ["2 calls"])
+        await running.runtime.run_command("/new")
+        await until(lambda: running.of(ExtensionStatusEvent)[-1].text == "")
+
+
+async def test_the_example_of_the_model_and_the_view(tmp_path):
+    install(tmp_path, "## The model and the view")
+
+    def script(request):
+        return Reply("RISK-NONCE" if "Which risks" in request.items[-1].text else "fine")
+
+    async with agent(tmp_path, script) as running:
+        await running.ask("hello")
+        (answer,) = await running.runtime.run_command("/risks to move the house")
+        assert answer.text == "RISK-NONCE"
+        assert running.server.requests[-1].body["max_tokens"] == 400
+        await running.ask("go on")
+        assert b"Risks to keep in mind:\\nRISK-NONCE" in running.server.requests[-1].raw
+
+
+def test_no_example_of_the_page_is_left_out_here():
+    source = Path(__file__).read_text(encoding="utf-8")
+    headings = re.findall(r"^(##+ .*)\n(?:(?!^##).*\n)*?^```python", TEXT, re.MULTILINE)
+    assert headings
+    for heading in headings:
+        assert f'install(tmp_path, "{heading}"' in source, heading
+
+
+def test_everything_that_can_be_called_is_named():
+    names = {name for name in vars(ExtensionApi) if not name.startswith("_")}
+    for name in names - {"handlers", "close_registration", "is_asking"}:
+        assert re.search(rf"\btenuto\.{name}\b", TEXT), name

@@ -126,6 +126,13 @@ def test_every_example_is_a_file_without_faults(tmp_path):
         assert read.commands and not read.problems and json.loads(example)
 
 
+def test_every_part_with_an_example_is_run():
+    headings = re.findall(r"^#{2,3} .*$", DOCUMENT, re.MULTILINE)
+    shown = {heading for heading in headings if "```json" in part(heading)}
+    run = set(re.findall(r'install\(tmp_path, "(#[^"]*)"\)', Path(__file__).read_text(encoding="utf-8")))
+    assert shown and shown == run
+
+
 def test_every_event_tool_and_key_is_named():
     events = re.findall(r"^\| `(\w+)` \|", part("## Events"), re.MULTILINE)
     assert events and set(events) == set(EVENTS)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tenuto.config.project import HookFile, find_hook_files
 from tenuto.extension.hooks.answers import Finished, HookFault, read_answer
 from tenuto.extension.hooks.files import EVENTS, read_hook_file
-from tenuto.extension.hooks.matching import holds, matches, names_of, our_input, their_input
+from tenuto.extension.hooks.matching import holds, matches, names_of, our_input, their_input, their_name
 from tests.extension.test_start import modules_after_a_prompt
 
 BY_SHAPE = {
@@ -171,6 +171,13 @@ def test_what_a_hook_hands_back_unchanged_is_unchanged(path, tool):
     assert our_input(tool, told, {**told, "file_path": "/else"})["path"] == "/else"
 
 
+def test_a_patch_has_the_name_and_the_argument_that_codex_has():
+    told = their_input("apply_patch", {"input": "*** Begin Patch"}, Path("/place"))
+    assert told["command"] == "*** Begin Patch" and their_name("apply_patch") == "apply_patch"
+    assert our_input("apply_patch", told, told) == {"input": "*** Begin Patch"}
+    assert our_input("apply_patch", told, {**told, "command": "other"}) == {"input": "other"}
+
+
 def test_the_users_own_file_in_their_home_is_not_the_projects(tmp_path):
     (tmp_path / ".tenuto").mkdir()
     (tmp_path / ".claude").mkdir()
@@ -206,10 +213,14 @@ def test_a_run_without_a_screen_has_hooks_too(tmp_path):
 
 
 def tenuto(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return run_program(tmp_path, sys.executable, "-m", "tenuto", *words)
+
+
+def run_program(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
     environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "TENUTO_HOME": str(tmp_path / "home")}
     (tmp_path / "work").mkdir(exist_ok=True)
     return subprocess.run(
-        [sys.executable, "-m", "tenuto", *words],
+        words,
         capture_output=True,
         text=True,
         env=environ,
@@ -228,8 +239,8 @@ def test_the_command_lists_and_checks(tmp_path):
     project.parent.mkdir(parents=True)
     project.write_text(json.dumps({"hooks": {"Stop": [{"hooks": [{"command": "true"}]}]}}))
     listed = tenuto(tmp_path, "hooks", "list")
-    assert listed.returncode == 0 and len(listed.stdout.splitlines()) == 4
-    assert "UserPromptSubmit: x run" in listed.stdout and "not run: it is the project's" in listed.stdout
+    assert listed.returncode == 0 and len(listed.stdout.splitlines()) == 5
+    assert "UserPromptSubmit: x run" in listed.stdout and "not run: not trusted yet" in listed.stdout
     assert tenuto(tmp_path, "hooks", "check").returncode == 0
     project.write_text('{"hooks": {"Stopp": []}}')
     checked = tenuto(tmp_path, "hooks", "check")

@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from tenuto.config.settings import ExtensionSettings
-from tenuto.extension.host import ExtensionHost, find_extensions, read_answer
+from tenuto.extension.finding import find_extensions
+from tenuto.extension.host import ExtensionHost, read_answer
 from tenuto.protocol.hooks import (
     BeforeCompactAnswer,
     BeforeTreeAnswer,
@@ -80,7 +81,9 @@ async def load(tmp_path: Path):
             path.write_text(text)
         said: list[str] = []
         faults: list[str] = []
-        host = ExtensionHost(lambda text, level: said.append(f"{level} {text}"), faults.append, timeout)
+        host = ExtensionHost(
+            lambda text, level: said.append(f"{level} {text}"), faults.append, timeout, load_timeout=timeout
+        )
         hosts.append(host)
         await host.load(find_extensions(tmp_path, ExtensionSettings()).sources)
         return Loaded(host, said, faults)

@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from tenuto.extension.host import Lane, LaneError, LaneTimeoutError
+from tenuto.extension.lane import Lane, LaneError, LaneTimeoutError
 
 
 @pytest.fixture
@@ -122,7 +122,7 @@ async def test_a_fault_of_a_background_task_is_told(lane, strays):
 def test_a_blocked_lane_does_not_keep_the_program_from_ending():
     code = (
         "import asyncio, time\n"
-        "from tenuto.extension.host import Lane, LaneTimeoutError\n"
+        "from tenuto.extension.lane import Lane, LaneTimeoutError\n"
         "async def main():\n"
         "    lane = Lane('stuck', print)\n"
         "    try:\n"

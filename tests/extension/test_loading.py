@@ -9,7 +9,7 @@ import pytest
 
 from tenuto.config.settings import ExtensionSettings
 from tenuto.config.sources import load_settings
-from tenuto.extension.host import LoadingError, find_extensions, import_file, list_files, setup_of
+from tenuto.extension.finding import LoadingError, find_extensions, import_file, list_files, setup_of
 
 SETUP = "def setup(tenuto):\n    return {!r}\n"
 

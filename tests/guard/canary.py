@@ -74,6 +74,7 @@ def make_workspace(place: Path) -> Path:
     (work / "-e").symlink_to("/proc/self/environ")
     (work / "0in").symlink_to("/dev/stdin")
     (work / "up").symlink_to("/proc/self/cwd/..")
+    _make_odd_names(work, secret)
     os.link(secret / "hard", work / "hard")
     os.mkfifo(work / "fifo")
     make_repository(work / "d")
@@ -84,6 +85,25 @@ def make_workspace(place: Path) -> Path:
     (work / "bare" / "sub").mkdir()
     git(work / "bare", "config", "core.fsmonitor", f"touch {place / 'canary'}")
     return work
+
+
+def _make_odd_names(work: Path, secret: Path) -> None:
+    """Files whose names become others when they are taken apart, look like options, or stand for keys."""
+    for folder in ("blank/a ", "newline/a\n", 'quote/"', "mixed/a.py\n"):
+        place = work / "odd" / f"{folder}{secret}"
+        place.mkdir(parents=True)
+        (place / "key").write_text("needle x\n")
+    for name in ("odd/dash/-fk", "odd/equals/FS=x", "odd/safe/a.py", "odd/safe/two words.txt", "odd/space.d/a b.py"):
+        (work / name).parent.mkdir(parents=True, exist_ok=True)
+        (work / name).write_text("needle\n")
+    (work / "odd/links").mkdir()
+    (work / "odd/links/out.py").symlink_to(secret / "key")
+    (work / "odd/links/real.md").write_text("needle\n")
+    os.mkfifo(work / "odd/links/pipe.txt")
+    os.link(secret / "hard", work / "odd/links/hard.rs")
+    (work / "odd/keys").mkdir()
+    (work / "odd/keys/.env").write_text(f"{SECRET}\n")
+    (work / "odd/keys/a.go").write_text("needle\n")
 
 
 def surroundings(work: Path) -> Place:

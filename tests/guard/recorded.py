@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -14,6 +15,7 @@ from tests.guard.repositories import git
 from tests.guard.subjects import ENVIRON
 
 RECORDED = Path(__file__).with_name("session_commands.jsonl")
+UNSELECTED = Path(__file__).with_name("unselected_commands.jsonl")
 _NAMED = re.compile(r"(?:\{root\}/|\{beside\}/|\./)?[A-Za-z0-9_.-]+(?:/[A-Za-z0-9_.-]+)*/?")
 _IS_FILE = re.compile(r"\.[a-z]{1,5}$")
 
@@ -42,22 +44,23 @@ class Places(msgspec.Struct, frozen=True):
         return [str(self.root), str(self.beside)]
 
 
-def recorded_commands() -> list[Recorded]:
-    lines = RECORDED.read_text(encoding="utf-8").splitlines()
-    return [msgspec.convert(json.loads(line), Recorded) for line in lines if not line.startswith("#")]
+def recorded_commands(file: Path) -> list[Recorded]:
+    lines = file.read_text(encoding="utf-8").split("\n")
+    return [msgspec.convert(json.loads(line), Recorded) for line in lines if line and not line.startswith("#")]
 
 
-COMMANDS = recorded_commands()
+COMMANDS = recorded_commands(RECORDED)
+UNSELECTED_COMMANDS = recorded_commands(UNSELECTED)
 
 
-def make_places(folder: Path) -> Places:
+def make_places(folder: Path, commands: Sequence[Recorded]) -> Places:
     """Make a workspace in which what the commands name is there: files where a name has an ending, else directories."""
     found = Places(folder.resolve() / "root", folder.resolve() / "beside")
     found.root.mkdir()
     found.beside.mkdir()
     git(found.root, "init", "-q", "-b", "main")
     git(found.root, "commit", "-q", "--allow-empty", "-m", "first")
-    for recorded in COMMANDS:
+    for recorded in commands:
         for name in _NAMED.findall(recorded.command):
             place = found.beside if name.startswith("{beside}") else found.root
             _make(place, re.sub(r"^\{\w+\}/", "./", name))

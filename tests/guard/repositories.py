@@ -138,6 +138,67 @@ def submodule_summary(place: Path, canary: str) -> None:
     git(place, "config", "submodule.recurse", "true")
 
 
+def add_submodule(place: Path, name: str = "inner") -> Path:
+    """Add one as git does, whose own files lie in `.git/modules`; return these."""
+    origin = place.parent / f"{name}-origin"
+    make_repository(origin)
+    git(place, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(origin), name)
+    git(place, "commit", "-q", "-m", "submodule")
+    own = git(place / name, "rev-parse", "--absolute-git-dir")
+    return Path(own)
+
+
+def submodule_added(place: Path, canary: str) -> None:
+    git(add_submodule(place), "config", "core.fsmonitor", canary)
+
+
+def submodule_in_submodule(place: Path, canary: str) -> None:
+    add_submodule(place)
+    git(add_submodule(place / "inner", "deep"), "config", "core.fsmonitor", canary)
+
+
+def submodule_from_elsewhere(place: Path, canary: str) -> None:
+    own = add_submodule(place)
+    git(own, "config", "core.fsmonitor", canary)
+    git(own, "config", "core.worktree", str(place / "inner"))
+    own.rename(place.parent / "elsewhere")
+    (place / "inner" / ".git").write_text("gitdir: ../../elsewhere\n")
+
+
+def submodule_behind_a_link(place: Path, canary: str) -> None:
+    own = add_submodule(place)
+    git(own, "config", "core.fsmonitor", canary)
+    git(own, "config", "core.worktree", str(place / "inner"))
+    own.rename(place.parent / "elsewhere")
+    own.symlink_to(place.parent / "elsewhere")
+
+
+def submodule_with_a_filter(place: Path, canary: str) -> None:
+    own = add_submodule(place)
+    git(own, "config", "filter.x.clean", canary)
+    (own / "info" / "attributes").write_text("* filter=x\n")
+    (place / "inner" / "a").write_text("four\n")
+
+
+def submodule_with_a_hook(place: Path, canary: str) -> None:
+    hooks = add_submodule(place) / "hooks"
+    hooks.mkdir(exist_ok=True)
+    (hooks / "post-index-change").write_text(f"#!/bin/sh\n{canary} >/dev/null\n")
+    (hooks / "post-index-change").chmod(0o755)
+
+
+def submodule_of_the_past(place: Path, canary: str) -> None:
+    """The history has a submodule where now an untracked repository lies."""
+    gitlink(place, canary)
+    git(place / "inner", "config", "diff.external", canary)
+    git(place, "commit", "-q", "-m", "submodule")
+    git(place / "inner", "-c", "core.fsmonitor=", "commit", "-q", "--allow-empty", "-m", "next")
+    git(place, "update-index", "--cacheinfo", f"160000,{git(place / 'inner', 'rev-parse', 'HEAD')},inner")
+    git(place, "commit", "-q", "-m", "next")
+    git(place, "rm", "-q", "--cached", "inner")
+    git(place, "commit", "-q", "-m", "gone")
+
+
 def untracked_repository(place: Path, canary: str) -> None:
     inner = place / "inner"
     make_repository(inner)
@@ -253,6 +314,13 @@ TRAPS = (
     Trap("gitlink", gitlink, ("status",)),
     Trap("submodule", submodule, ("status",)),
     Trap("submodule_summary", submodule_summary, ("status",)),
+    Trap("submodule_added", submodule_added, ("status",)),
+    Trap("submodule_in_submodule", submodule_in_submodule, ("status",)),
+    Trap("submodule_from_elsewhere", submodule_from_elsewhere, ("status",)),
+    Trap("submodule_behind_a_link", submodule_behind_a_link, ("status",)),
+    Trap("submodule_with_a_filter", submodule_with_a_filter, ("status",)),
+    Trap("submodule_with_a_hook", submodule_with_a_hook),
+    Trap("submodule_of_the_past", submodule_of_the_past),
     Trap("untracked_repository", untracked_repository),
     Trap("bare_repository_as_files", bare_repository_as_files, ("status",)),
     Trap("bare_repository_alone", bare_repository_alone, ("status",)),

@@ -73,7 +73,7 @@ def test_s9_no_spelling_of_case_changes_it(path, upper, before):
 
 def _policy(work, home):
     own = str(home / ".tenuto")
-    places = Places(workspace=str(work), private="/nowhere/private", own_home=own, outputs=f"{own}/outputs")
+    places = Places(workspace=str(work), private="/nowhere/private", own_home=own, outputs=(f"{own}/outputs",))
     return make_policy(places, str(work), {"HOME": str(home)})
 
 

@@ -28,6 +28,13 @@ READ: list[tuple[str, list[list[str | None]]]] = [
     ("ls \\\n  -la # comment; rm x\n! pwd", [["ls", "-la"], ["pwd"]]),
     ("echo a > b c", [["echo", "a", "c"]]),
     ("a=$(ls) b=2", [[], ["ls"]]),
+    (
+        "[[ -f x && ! $a =~ ^b+$ ]] || [[ $(ls) ]]",
+        [["[[", "-f", "x", "&&", "!", None, None, "^b+$", "]]"], ["[[", None, "]]"], ["ls"]],
+    ),
+    ("case $x in a|'b c') ls;; (*.py) cat f | wc -l ;& *) ;; esac > /dev/null", [["ls"], ["cat", "f"], ["wc", "-l"]]),
+    ("case x in\n  x) ls\n  pwd\n  ;;\nesac; id", [["ls"], ["pwd"], ["id"]]),
+    ("find . |& xargs ls", [["find", "."], ["xargs", "ls"]]),
 ]
 REFUSED = [
     *(
@@ -46,14 +53,15 @@ REFUSED = [
         ";;",
     ),
     *("echo ${x@P}", "echo ${!x}", "echo ${x:=y}", "echo ${x:1}", "echo ${x/a/b}", "echo ${a[0]}", "echo ${x:-$(y)}"),
-    *("f() { ls; }", "function f { ls; }", "a=(b c)", "coproc ls", "time ls", "case x in x) ls;; esac", "((x=1))"),
+    *("f() { ls; }", "function f { ls; }", "a=(b c)", "coproc ls", "time ls", "case x in $(x)) ls;; esac", "((x=1))"),
     *(
         "echo $((x))",
         "echo $((a[0]))",
         "echo $[1]",
         "for ((;;)); do ls; done",
         "select x in a; do ls; done",
-        "[[ -f x ]]",
+        *("[[ a < b ]]", "[[ (a) ]]", "[[ a\n]]", "[[ -f x ]", "[[ a ]] b", "[[ a == @(x|y) ]]", "[[a ]]"),
+        *("case x in x) ls", "case x in x ls;; esac", "case x in x) ls;; esac;;", "ls ;;", "case x in +(x)) ls;; esac"),
     ),
     *(
         'echo $"x"',

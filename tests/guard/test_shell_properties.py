@@ -13,7 +13,9 @@ from hypothesis import strategies
 
 from tenuto.guard.examine import examine_line
 from tenuto.guard.readers.places import Place
+from tenuto.guard.shell.braces import expand_braces
 from tenuto.guard.shell.parse import read_line, simple_commands
+from tenuto.guard.shell.syntax import Text, UnreadableError
 from tests.examples import many_examples
 from tests.guard.canary import make_workspace, rows, surroundings
 
@@ -80,13 +82,43 @@ def test_words_that_are_understood_are_what_bash_gives_a_program(words: list[str
     assert _bash(line, tmp_path) == expected
 
 
+_BRACES = strategies.lists(
+    strategies.sampled_from(
+        [*"{},.ab01-_x'\"\\", "{a,b}", "{1..3}", "{c..a}", "{,x}", "..", "'{'", "$x", "{-1..1}", "{01..3}", "~"]
+    ),
+    min_size=1,
+    max_size=9,
+).map("".join)
+
+
+@many_examples(suppress_health_check=list(hypothesis.HealthCheck))
+@hypothesis.given(text=_BRACES)
+def test_braces_become_the_words_that_bash_makes_of_them(text: str, tmp_path: Path) -> None:
+    line = f"printf '<%s>\\0' {text}"
+    read = read_line(line)
+    commands = list(simple_commands(read.body))
+    if read.problem or len(commands) != 1 or len(commands[0].words) != 3 or commands[0].words[2].has_tilde:
+        return
+    try:
+        words = expand_braces(commands[0].words[2])
+    except UnreadableError:
+        return
+    if not all(word.is_text and not word.has_tilde for word in words):
+        return
+    values = [
+        word.text for word in words if word.text or any(isinstance(each, Text) and each.quoted for each in word.pieces)
+    ]
+    assert _bash(line, tmp_path) == "".join(f"<{value}>\0" for value in values or [""]).encode()
+
+
 @many_examples()
 @hypothesis.given(
     text=strategies.text(strategies.characters(codec="utf-8", categories=["L", "N", "P", "S", "Zs"]), max_size=20)
 )
 def test_what_is_quoted_is_understood(text: str) -> None:
     """Only what stands outside of quotes can be refused for its characters."""
-    read = read_line(f"printf %s {shlex.quote(text)}")
+    quoted = "'" + text.replace("'", "'\\''") + "'"
+    read = read_line(f"printf %s {quoted}")
     assert not read.problem
     assert next(simple_commands(read.body)).words[2].value == text
 

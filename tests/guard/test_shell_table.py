@@ -12,7 +12,7 @@ import pytest
 from tenuto.guard.examine import examine_line
 from tenuto.guard.readers.places import Place
 from tests.guard.canary import SECRET, Row, make_workspace, rows, run_line, snapshot, surroundings
-from tests.guard.repositories import TRAPS, Trap, make_repository
+from tests.guard.repositories import TRAPS, Trap, add_submodule, git, make_repository
 
 ROWS = rows()
 MUST_ASK = [row for row in ROWS if row.verdict == "ask"]
@@ -40,6 +40,9 @@ GIT_LINES = (
     "git cat-file -p HEAD",
     "cd sub && git status",
     "git -C sub diff",
+    "git diff --submodule=diff",
+    "git log -p --submodule=diff",
+    "git show --submodule=diff HEAD~1",
 )
 
 
@@ -98,6 +101,25 @@ def test_s4_git_of_a_hostile_repository_runs_nothing_unasked(trap: Trap, tmp_pat
             said = run_line(line, place)
             assert not canary.exists(), line
             assert b"PRIVATE KEY" not in said
+
+
+def test_submodules_that_run_nothing_ask_nothing(tmp_path: Path) -> None:
+    """Two in one another, one without a clone, and a repository that was only put there."""
+    work = tmp_path / "work"
+    make_repository(work)
+    add_submodule(work)
+    add_submodule(work / "inner", "deep")
+    make_repository(work / "plain")
+    git(work, "add", "plain")
+    add_submodule(work, "absent")
+    git(work, "submodule", "deinit", "-q", "-f", "absent")
+    for line in ("git status", "git diff", "git log -p -3", "cd src && git status"):
+        (work / "src").mkdir(exist_ok=True)
+        facts = examine_line(line, surroundings(work))
+        assert facts.reads, facts.reason
+        run_line(line, surroundings(work))
+    git(work / "plain", "config", "core.fsmonitor", "x")
+    assert "submodule plain" in examine_line("git status", surroundings(work)).reason
 
 
 @pytest.mark.parametrize("entry", ["", ".", "bin", "{work}/bin", "{link}"])

@@ -354,3 +354,14 @@ async def test_a_cancelled_question_is_asked_again(tmp_path: Path):
         hold.set()
         assert (await models.refresh("mine/m")).context_window == 4_000
         await models.close()
+
+
+@pytest.mark.parametrize("family", ["haiku", "sonnet", "opus"])
+def test_j5_the_newest_model_of_a_family_goes_by_its_numbers(tmp_path: Path, family: str):
+    models = registry(tmp_path)
+    newest = models.newest_of("anthropic", family)
+    assert newest.startswith(f"anthropic/claude-{family}-")
+    same = [name for name in models._catalogued(models._endpoints.get("anthropic")) if f"-{family}-" in name]
+    versions = {name: tuple(int(part) for part in name.split("-") if part.isdecimal()) for name in same}
+    assert versions[newest.partition("/")[2]] == max(versions.values())
+    assert models.newest_of("openai", family) == models.newest_of("offline", family) == ""

@@ -8,12 +8,14 @@ import os
 import shutil
 import socket
 import subprocess
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
 
-from tenuto.protocol.event import ToolOutputEvent, ToolResultEvent
+from tenuto.command.outcome import Edit
+from tenuto.protocol.event import ApprovalRequestedEvent, ToolOutputEvent, ToolResultEvent
+from tenuto.protocol.operation import AnswerApprovalOperation
 from tenuto.protocol.part import ImagePart, text_of
 from tests.core.harness import agent, one_call_each
 from tests.server import Call
@@ -84,6 +86,12 @@ async def test_everything_and_filesystem_over_stdio(tmp_path, configure):
     assert versions == {"all": "2025-11-25", "files": "2025-11-25"}
 
 
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
 @contextmanager
 def served(port: int):
     environ = {**os.environ, "PORT": str(port)}
@@ -101,9 +109,7 @@ def served(port: int):
 
 async def test_everything_over_streamable_http(tmp_path, configure):
     need(EVERYTHING)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     configure(all={"type": "http", "url": f"http://127.0.0.1:{port}/mcp"})
     with served(port):
         results, live, versions = await call(
@@ -119,6 +125,51 @@ async def test_everything_over_streamable_http(tmp_path, configure):
     assert any("1/2" in event.text for event in live)
     assert "decline" in text_of(asked.parts)
     assert versions == {"all": "2025-11-25"}
+
+
+@pytest.mark.parametrize("way", ["stdio", "http"])
+async def test_j1_prompts_resources_and_questions_of_everything(tmp_path, configure, way):
+    """A prompt is completed and put into the editor, a resource is completed and attached, a question is a form."""
+    need(EVERYTHING)
+    port = free_port()
+    address = {"type": "http", "url": f"http://127.0.0.1:{port}/mcp"}
+    configure(all=address if way == "http" else {"command": NODE, "args": [str(EVERYTHING), "stdio"]})
+    script = one_call_each(None, Call("mcp__all__trigger-elicitation-request", {}))
+    environ = {"PATH": os.environ["PATH"], "TENUTO_MCP__WAIT": "60"}
+    with served(port) if way == "http" else nullcontext():
+        async with agent(tmp_path, script, environ=environ) as running:
+            await running.runtime.live.mcp.wait()
+            commands = {one.name: one.argument_hint for one in await running.runtime.own_commands()}
+            assert commands["mcp__all__args-prompt"] == "<city> [state]"
+            (edit,) = await running.runtime.run_command("/mcp__all__args-prompt Paris")
+            assert isinstance(edit, Edit) and "Paris" in edit.text
+            resource = (await running.runtime.resources())[0].value
+            await running.ask(f"read @{resource}", timeout=60)
+            assert f'<mentioned path="{resource}">' in json.dumps(running.server.requests[0].body).replace('\\"', '"')
+            await running.send("go")
+            number, behind = 0, 1
+            while behind:
+                number += 1
+                asked = await running.until(ApprovalRequestedEvent, number, timeout=60)
+                behind = asked.behind
+                await running.runtime.submit(fill_in(asked))
+            await asyncio.wait_for(running.runtime.wait_settled(), 60)
+            (result,) = (event.message for event in running.of(ToolResultEvent))
+            assert "User provided the requested information" in text_of(result.parts)
+            assert "Ada" in text_of(result.parts)
+
+
+def fill_in(asked: ApprovalRequestedEvent) -> AnswerApprovalOperation:
+    """Write a name where that is needed; take what is proposed, or leave it out; send it."""
+    labels = [answer.label for answer in asked.answers]
+    wanted = next((label for label in labels if label == "Leave it out"), labels[0])
+    return AnswerApprovalOperation(
+        session_id=asked.session_id,
+        request_id=asked.request_id,
+        decision="once",
+        choice=labels.index(wanted),
+        feedback="Ada" if wanted == "Write it" else "",
+    )
 
 
 async def test_git_time_and_fetch_of_the_newest_protocol(tmp_path, configure):

@@ -60,3 +60,47 @@ def test_j5_children_are_seen_asked_read_and_ended(place: Workplace, arguments: 
     screen.type("/exit")
     screen.keys("Enter")
     assert screen.wait_exit()[0] == 0
+
+
+@pytest.mark.parametrize("arguments", [(), ("--inline",)], ids=["full", "inline"])
+def test_j5_enter_reads_along_with_one_and_esc_goes_back_and_ends_it_alone(
+    place: Workplace, arguments: tuple[str, ...]
+) -> None:
+    calls = [
+        task("Look for long", "general", description="The long one"),
+        task("Look", description="The quick one"),
+    ]
+    place.serve(by_role([Reply(tool_calls=calls), Reply("Both are over.")], forever))
+    screen = place.open(100, 34)
+    screen.start("--model", "openai-chat/test", "--mode", "auto", *arguments)
+    screen.type("PARENT go")
+    screen.keys("Enter")
+    screen.wait_for_all("general: The long one", "explore: The quick one", "1 step")
+    screen.keys("M-Up")
+    screen.wait_for("read along")
+    screen.keys("M-Up")
+    screen.keys("Enter")
+    screen.wait_for_all("general: The long one  works", "Look for long", "I look.", "Esc back")
+    screen.wait_for("I wait.")  # it came while the transcript was open
+    screen.keys("Escape")
+    screen.wait_for("x end it")
+    screen.keys("Escape")
+    screen.wait_for("again ends this sub-agent alone")
+    screen.keys("Escape")
+    screen.wait_for("interrupted")
+    screen.wait_for("Both are over.")
+    screen.type("/exit")
+    screen.keys("Enter")
+    assert screen.wait_exit()[0] == 0
+
+
+def forever(request: Request) -> Reply:
+    if "Look for long" not in request.raw.decode():
+        return Reply("It is not there.", delay=2)
+    match len(results_in(request)):
+        case 0:
+            return Reply("I look.", tool_calls=[Call("bash", {"command": "ls"})])
+        case 1:
+            return Reply("I wait.", tool_calls=[Call("bash", {"command": "sleep 0.5"})], delay=3)
+        case _:
+            return Reply("late", delay=60)

@@ -368,8 +368,5 @@ async def test_r086_git_is_asked_for_where_the_repository_brings_programs(bench:
         assert await judge_command(bench, "git status") is Ask, key
         subprocess.run(["git", "config", "--unset", key], cwd=bench.work, check=True)
     assert await judge_command(bench, "git status") is Allow
-    bench.write(".gitmodules", "")
-    assert await judge_command(bench, "git status") is Ask
-    (bench.work / ".gitmodules").unlink()
     bench.write(".git/hooks/post-index-change", "touch canary")
     assert await judge_command(bench, "git status") is Ask

@@ -9,11 +9,12 @@ import msgspec
 import pytest
 
 from tenuto.config.settings import ToolSettings
+from tenuto.guard.addresses import is_private_address
 from tenuto.guard.approval import judge
 from tenuto.guard.subject import Allow, Ask
 from tenuto.protocol.message import AssistantMessage, PageView, ToolResultMessage
 from tenuto.protocol.part import ImagePart, OpaquePart, TextPart, WebSearch, text_of
-from tenuto.tool.fetch import TOO_DEEP, html_to_text, is_private_address, is_private_name
+from tenuto.tool.fetch import TOO_DEEP, html_to_text, is_private_name
 from tenuto.tool.run.runner import PreparedCall
 from tests.tool.support import Bench, make_bench
 from tests.tool.test_files import PNG

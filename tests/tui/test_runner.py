@@ -45,6 +45,7 @@ class Core:
         self.error: Exception | None = None
         self.subscribe = self.bus.subscribe
         self.brought: tuple[Command, ...] = ()
+        self.mentionable: tuple[Choice, ...] = ()
 
     @staticmethod
     def _raise(failure: Exception) -> None:
@@ -67,6 +68,9 @@ class Core:
 
     async def complete_argument(self, name: str, typed: str) -> tuple[Choice, ...]:
         return (Choice("plan", "plan"), Choice("auto", "auto"))
+
+    async def resources(self) -> tuple[Choice, ...]:
+        return self.mentionable
 
     async def run_command(self, line: str) -> list[CommandOutcome]:
         if self.error:
@@ -298,7 +302,8 @@ async def test_j3_what_is_typed_while_commands_are_looked_for_is_offered_them_to
 async def test_j3_typing_a_slash_offers_what_users_and_projects_bring(stage, tmp_path):
     await stage.open(str(tmp_path / "project"))
     stage.core.brought = (Command("git:sync", "Bring the branch up to date", "[BRANCH]", topic="own_commands"),)
-    stage.runner.handle(DraftChanged("/sync", 5))
+    stage.runner.handle(DraftChanged("/s", 2))
+    stage.runner.handle(DraftChanged("/sync", 5))  # typed on before it is known what there is
     await stage.rest()
     popup = stage.runner.state.completion
     assert popup is not None
@@ -308,6 +313,17 @@ async def test_j3_typing_a_slash_offers_what_users_and_projects_bring(stage, tmp
     stage.runner.handle(SendText("/git:sync main"))
     await stage.rest()
     assert stage.core.lines == ["/git:sync main"]
+
+
+async def test_j1_an_at_sign_offers_the_resources_of_servers_behind_the_paths(stage, tmp_path):
+    (tmp_path / "project" / "notes.txt").write_text("x")
+    stage.core.mentionable = (Choice("wiki:note://one", "wiki:note://one", "The first"),)
+    for typed, wanted in (("@not", 2), ("@wiki:", 1), ("@first", 1)):
+        stage.runner.handle(DraftChanged(typed, len(typed)))
+        await stage.rest()
+        popup = stage.runner.state.completion
+        assert popup is not None and len(popup.items) == wanted
+        assert popup.items[-1].insert == "@wiki:note://one " and popup.items[-1].detail == "The first"
 
 
 async def test_the_branch_is_read(stage, tmp_path):

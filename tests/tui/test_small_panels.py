@@ -60,6 +60,15 @@ def test_completions_that_all_fit_need_no_count():
     assert [row.split()[-3] for row in rows_of(completing(8), 20)][1:] == [f"/c{number}" for number in range(1, 8)]
 
 
+@pytest.mark.parametrize(("width", "rows"), [(24, 12), (40, 9), (40, 20), (80, 24)])
+def test_j1_a_question_of_a_server_can_be_read_to_its_end(width, rows):
+    """Where its title is cut, all of it stands among what can be scrolled through."""
+    lines = asked(width, rows, scenes.asking_a_question(), full=True)
+    begun = " ".join(" ".join(asked(width, 200, scenes.asking_a_question())).split())
+    assert "when?" in begun and "at least 1" in begun
+    assert any("asks" in line for line in lines) and any("1. As proposed" in line for line in lines)
+
+
 def asked(width: int, rows: int, events: list[object], *, full: bool = False) -> list[str]:
     driver = Driver()
     driver.feed(*events)  # type: ignore[arg-type]

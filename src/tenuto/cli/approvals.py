@@ -9,8 +9,8 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tenuto.cli.arguments import MODES, working_directory
-from tenuto.cli.parsing import Parser, complain, parse, say, say_json
+from tenuto.cli.arguments import MODES
+from tenuto.cli.parsing import Parser, complain, parse_here, say, say_json
 from tenuto.command.approval_commands import Row, rule_rows
 from tenuto.config.saved_approvals import FILE, SavedApprovals, SavedApprovalsError, saved_in
 from tenuto.config.settings import Settings
@@ -39,8 +39,15 @@ def build_parser() -> argparse.ArgumentParser:
         change = acts.add_parser(name, help=help_text)
         change.add_argument("rule", metavar="RULE", help="as bash(pytest *), edit(src/**), fetch(domain:example.org)")
         effects = change.add_mutually_exclusive_group()
-        for effect in ("allow", "ask", "deny"):
-            effects.add_argument(f"--{effect}", dest="effect", action="store_const", const=effect, default="allow")
+        for effect, does in (("allow", "runs (default)"), ("ask", "is asked about"), ("deny", "is refused")):
+            effects.add_argument(
+                f"--{effect}",
+                dest="effect",
+                action="store_const",
+                const=effect,
+                default="allow",
+                help=f"what fits {does}",
+            )
         change.add_argument("--project", action="store_true", help="of this directory, not of your settings")
     check = acts.add_parser(
         "check",
@@ -57,12 +64,10 @@ def build_parser() -> argparse.ArgumentParser:
 
 def run_approvals(arguments: tuple[str, ...], home: Path, environ: Mapping[str, str]) -> int:
     """Run `tenuto approvals …`; returns the exit code."""
-    parsed = parse(build_parser(), arguments)
-    if isinstance(parsed, int):
-        return parsed
-    cwd = working_directory(parsed.cwd)
-    if isinstance(cwd, str):
-        return complain(cwd)
+    asked = parse_here(build_parser(), arguments)
+    if isinstance(asked, int):
+        return asked
+    parsed, cwd = asked
     settings, problems = load_settings(home, cwd, environ)
     for problem in problems:
         complain(problem)

@@ -85,7 +85,9 @@ SUBCOMMANDS = {
     "sandbox": "tenuto.cli.sandboxing:run_sandbox",
     "trust": "tenuto.cli.trust:run_trust",
     "hooks": "tenuto.cli.hooks:run_hooks",
+    "extensions": "tenuto.cli.extensions:run_extensions",
     "skills": "tenuto.cli.skills:run_skills",
+    "plugins": "tenuto.cli.plugins.command:run_plugins",
     "mcp": "tenuto.cli.mcp:run_mcp",
     "config": "tenuto.cli.config:run_config",
     "stats": "tenuto.cli.stats:run_stats",
@@ -170,10 +172,9 @@ def build_parser() -> argparse.ArgumentParser:
         prog="tenuto",
         description="A coding agent for your terminal. Without a prompt it opens the full screen.",
         epilog="Session management: tenuto sessions. Models: tenuto models, tenuto login, tenuto logout. Also: "
-        "tenuto approvals, tenuto doctor, "
-        "tenuto import, tenuto eval, tenuto prompt, tenuto sandbox, tenuto trust, tenuto hooks, tenuto skills, "
-        "tenuto mcp. API keys: ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY; without one the built-in offline "
-        "model answers.",
+        "tenuto approvals, tenuto doctor, tenuto import, tenuto eval, tenuto prompt, tenuto sandbox, tenuto trust, "
+        "tenuto hooks, tenuto skills, tenuto plugins, tenuto mcp. API keys: ANTHROPIC_API_KEY, OPENAI_API_KEY, "
+        "GEMINI_API_KEY; without one the built-in offline model answers.",
     )
     parser.add_argument("prompt", nargs="*", metavar="PROMPT", help="what to do; “-” reads it from standard input")
     parser.add_argument(

@@ -34,7 +34,7 @@ def run_completion(arguments: tuple[str, ...], _home: Path, _environ: Mapping[st
         epilog="\n".join(HOW.values()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("shell", choices=SHELLS)
+    parser.add_argument("shell", choices=SHELLS, help="the shell that you use")
     parsed = parse(parser, arguments)
     if isinstance(parsed, int):
         return parsed

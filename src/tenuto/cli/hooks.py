@@ -6,12 +6,13 @@ import argparse
 from collections.abc import Mapping
 from pathlib import Path
 
-from tenuto.cli.arguments import working_directory
-from tenuto.cli.parsing import Parser, complain, parse, say, say_json
-from tenuto.config.project import find_hook_files
+from tenuto.cli.parsing import Parser, complain, parse_here, say, say_json
+from tenuto.config.consent import Verdict
+from tenuto.config.plugins.installed import all_hook_files
 from tenuto.config.sources import load_settings
 from tenuto.exit_codes import FAILED, OK
-from tenuto.extension.hooks.files import EVENTS, HookCommand, ReadHooks, may_run, read_hook_files
+from tenuto.extension.hooks.files import EVENTS, HookCommand, ReadHooks, read_hook_files
+from tenuto.extension.hooks.trusting import STATES, HookTrust
 from tenuto.text.bounding import shorten
 
 COMMAND_CHARS = 100
@@ -32,33 +33,33 @@ def build_parser() -> argparse.ArgumentParser:
 
 def run_hooks(arguments: tuple[str, ...], home: Path, environ: Mapping[str, str]) -> int:
     """Run `tenuto hooks …`; returns the exit code: 0 done, 1 `check` found something, 2 bad usage."""
-    parsed = parse(build_parser(), arguments)
-    if isinstance(parsed, int):
-        return parsed
-    cwd = working_directory(parsed.cwd)
-    if isinstance(cwd, str):
-        return complain(cwd)
+    asked = parse_here(build_parser(), arguments)
+    if isinstance(asked, int):
+        return asked
+    parsed, cwd = asked
     settings, problems = load_settings(home, cwd, environ)
     for problem in problems:
         complain(problem)
-    files = find_hook_files(home, cwd, environ, shared=settings.hooks.shared) if settings.hooks.enabled else []
+    files = all_hook_files(home, cwd, environ, shared=settings.hooks.shared) if settings.hooks.enabled else []
     read = read_hook_files(files)
+    verdicts = HookTrust(cwd, home).verdicts(read.commands)
     if parsed.json:
-        say_json(
-            {"enabled": settings.hooks.enabled, "hooks": list(map(_plain, read.commands)), "problems": read.problems}
-        )
+        hooks = [_plain(command, verdicts[command]) for command in read.commands]
+        say_json({"enabled": settings.hooks.enabled, "hooks": hooks, "problems": read.problems})
     elif parsed.what == "list":
-        _list(read, is_enabled=settings.hooks.enabled)
+        _list(read, verdicts, is_enabled=settings.hooks.enabled)
     else:
         _check(read, [str(file.path) for file in files])
     return FAILED if parsed.what == "check" and read.problems else OK
 
 
-def _list(read: ReadHooks, *, is_enabled: bool) -> None:
+def _list(read: ReadHooks, verdicts: Mapping[HookCommand, Verdict], *, is_enabled: bool) -> None:
     if not read.commands:
         say("No hooks." if is_enabled else "Hooks are switched off (hooks.enabled).")
     for command in sorted(read.commands, key=lambda one: EVENTS.index(one.event)):
-        say(describe_hook(command))
+        say(describe_hook(command, verdicts[command]))
+    if any(verdict != "trusted" for verdict in verdicts.values()):
+        say("tenuto trust shows what waits for your trust, and decides it.")
     for problem in read.problems:
         complain(problem)
 
@@ -70,15 +71,15 @@ def _check(read: ReadHooks, files: list[str]) -> None:
         say(f"Everything is in order: {len(read.commands)} hooks in {', '.join(files)}" if files else "No hook files.")
 
 
-def describe_hook(command: HookCommand) -> str:
+def describe_hook(command: HookCommand, verdict: Verdict) -> str:
     """Return a hook on one line."""
     which = f" {command.matcher}" if command.matcher not in ("", "*") else ""
-    left_out = "" if may_run(command) else ", not run: it is the project's"
+    left_out = f", {STATES[verdict]}" if STATES[verdict] else ""
     text = shorten(command.command, COMMAND_CHARS)
     return f"{command.event}{which}: {text} ({command.file.path}, {command.timeout:g} s{left_out})"
 
 
-def _plain(command: HookCommand) -> dict[str, object]:
+def _plain(command: HookCommand, verdict: Verdict) -> dict[str, object]:
     return {
         "event": command.event,
         "matcher": command.matcher,
@@ -87,6 +88,7 @@ def _plain(command: HookCommand) -> dict[str, object]:
         "timeout": command.timeout,
         "async": not command.waits,
         "file": str(command.file.path),
-        "source": "user" if command.file.root is None else "project",
-        "runs": may_run(command),
+        "source": "plugin" if command.file.plugin else "user" if command.file.root is None else "project",
+        "trust": verdict,
+        "runs": verdict == "trusted",
     }

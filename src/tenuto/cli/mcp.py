@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tenuto.cli.arguments import working_directory
-from tenuto.cli.parsing import Parser, complain, parse, say, say_json
+from tenuto.cli.parsing import Parser, complain, parse_here, say, say_json
 from tenuto.config.mcp.files import (
     Configured,
     McpFileError,
@@ -70,15 +69,19 @@ def build_parser() -> argparse.ArgumentParser:
     add = _act(acts, "add", "write a server into your own file: NAME COMMAND ARGS…, or NAME URL")
     add.add_argument("--env", action="append", default=[], metavar="NAME=VALUE", help="a variable that the server gets")
     add.add_argument("--header", action="append", default=[], metavar="NAME:VALUE", help="a header for an address")
-    add.add_argument("name", metavar="NAME")
-    add.add_argument("words", nargs=argparse.REMAINDER, metavar="COMMAND…|URL")
+    add.add_argument("name", metavar="NAME", help="what the server is called")
+    add.add_argument("words", nargs=argparse.REMAINDER, metavar="COMMAND…|URL", help="what starts it, or where it is")
     shown = _act(acts, "list", "list the servers that are configured here; nothing is started")
     shown.add_argument("--project", action="store_true", help="those that this project brings, trusted or not")
     shown.add_argument("--json", action="store_true", help="as one JSON object")
-    _act(acts, "remove", "take a server out of your own file").add_argument("name", metavar="NAME")
-    _act(acts, "login", "log in at an address that wants it, in your browser").add_argument("name", metavar="NAME")
+    _act(acts, "remove", "take a server out of your own file").add_argument(
+        "name", metavar="NAME", help="what the server is called"
+    )
+    _act(acts, "login", "log in at an address that wants it, in your browser").add_argument(
+        "name", metavar="NAME", help="what the server is called"
+    )
     test = _act(acts, "test", "start a server and list what it has")
-    test.add_argument("name", metavar="NAME")
+    test.add_argument("name", metavar="NAME", help="what the server is called")
     test.add_argument("--json", action="store_true", help="as one JSON object")
     taken = _act(acts, "import", "copy servers of Claude Code, Codex, Gemini, VS Code and Cursor into your own file")
     taken.add_argument("files", nargs="*", metavar="FILE", help="read these files (default: all that are found)")
@@ -95,12 +98,10 @@ def _act(acts: Any, name: str, help_text: str) -> argparse.ArgumentParser:
 
 def run_mcp(arguments: tuple[str, ...], home: Path, environ: Mapping[str, str]) -> int:
     """Run `tenuto mcp ACT …`; returns the exit code: 0 done, 1 it failed, 2 bad usage."""
-    parsed = parse(build_parser(), arguments or ("list",))
-    if isinstance(parsed, int):
-        return parsed
-    cwd = working_directory(parsed.cwd)
-    if isinstance(cwd, str):
-        return complain(cwd)
+    asked = parse_here(build_parser(), arguments or ("list",))
+    if isinstance(asked, int):
+        return asked
+    parsed, cwd = asked
     try:
         return ACTS[parsed.act](parsed, cwd, Machine(home, environ))
     except McpFileError as error:

@@ -16,6 +16,7 @@ from tenuto.config.settings import Settings
 from tenuto.config.sources import load_settings
 from tenuto.core.errors import UsageError
 from tenuto.core.models import open_models
+from tenuto.core.state.extensions import Extensions
 from tenuto.core.state.windows import split_model
 from tenuto.exit_codes import FAILED, OK
 from tenuto.model.catalogue.lookup import Catalogue
@@ -24,6 +25,7 @@ from tenuto.model.catalogue.snapshot import FETCHED, CatalogueError
 from tenuto.model.registry import ModelRegistry
 from tenuto.protocol.model import ModelError, ModelFacts
 from tenuto.text.figures import ORIGINS
+from tenuto.tool.run.registry import ToolRegistry
 
 HEADINGS = ("model", "window", "", "output", "", "$ per million in / out", "", "assumed from")
 RIGHT = {1, 3, 5}
@@ -76,7 +78,7 @@ def _refresh(home: Path, url: str, *, as_json: bool) -> int:
 
 def _list(settings: Settings, home: Path, environ: Mapping[str, str], *, as_json: bool) -> int:
     registry = open_models(settings, home, environ)
-    models = asyncio.run(_available(settings, registry))
+    models = asyncio.run(_available(settings, registry, home))
     about = _describe(registry.catalogue, home)
     if as_json:
         say_json({"models": [_plain(facts) for facts in models], "catalogue": about})
@@ -93,10 +95,14 @@ def _list(settings: Settings, home: Path, environ: Mapping[str, str], *, as_json
     return OK
 
 
-async def _available(settings: Settings, registry: ModelRegistry) -> list[ModelFacts]:
+async def _available(settings: Settings, registry: ModelRegistry, home: Path) -> list[ModelFacts]:
     """Return what can be used, first what a session would begin with: not every gateway lists its models."""
     models: list[ModelFacts] = []
+    extensions = Extensions(home, settings.extensions, ToolRegistry(), registry)
     try:
+        await extensions.host(Path.cwd())
+        for problem in extensions.early:
+            complain(problem)
         models = await registry.available()
         first, _ = split_model(settings.model or await registry.find_default_model())
         registry.require(first)
@@ -106,6 +112,7 @@ async def _available(settings: Settings, registry: ModelRegistry) -> list[ModelF
         complain(f"the model of the settings cannot be used: {error}")
         return models
     finally:
+        await extensions.close()
         await registry.close()
 
 

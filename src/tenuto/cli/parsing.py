@@ -6,8 +6,9 @@ import argparse
 import os
 import re
 from pathlib import Path
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
+from tenuto.cli.arguments import working_directory
 from tenuto.exit_codes import BAD_USAGE
 from tenuto.guard.terminal import escape_json, sanitize_for_terminal, sanitize_line, write_text
 from tenuto.session.errors import SessionAmbiguous
@@ -50,6 +51,22 @@ def parse(parser: argparse.ArgumentParser, words: tuple[str, ...]) -> argparse.N
         return parser.parse_args(words)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 0
+
+
+class Asked(NamedTuple):
+    """What the words of a subcommand say, and the directory that it is about."""
+
+    options: argparse.Namespace
+    cwd: Path
+
+
+def parse_here(parser: argparse.ArgumentParser, words: tuple[str, ...]) -> Asked | int:
+    """Return what the words say of the directory that `--cwd` names, or the exit code when there is no more to do."""
+    options = parse(parser, words)
+    if isinstance(options, int):
+        return options
+    cwd = working_directory(options.cwd)
+    return complain(cwd) if isinstance(cwd, str) else Asked(options, cwd)
 
 
 def find_directory(home: Path, name: str) -> Path | int:

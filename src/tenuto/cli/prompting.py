@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 from msgspec import Raw
 
-from tenuto.cli.arguments import MODES, read_mode, working_directory
+from tenuto.cli.arguments import MODES, read_mode
 from tenuto.cli.output import write_bytes
-from tenuto.cli.parsing import Parser, complain, parse
+from tenuto.cli.parsing import Parser, complain, parse_here
 from tenuto.compaction.measure.weight import estimate_tools
 from tenuto.config.sources import load_settings
 from tenuto.core.errors import EXPECTED_FAILURES, UsageError, describe_failure
@@ -111,18 +111,16 @@ def build_parser() -> argparse.ArgumentParser:
 def run_prompt(arguments: tuple[str, ...], home: Path, environ: Mapping[str, str]) -> int:
     """Run `tenuto prompt WORD …`; returns the exit code: 1 where the prompt would not be sent, 2 for bad usage."""
     if arguments[:1] != ("show",):
-        asked = arguments[:1] in (("-h",), ("--help",))
+        wants_help = arguments[:1] in (("-h",), ("--help",))
         text = "usage: tenuto prompt show [--help]"
-        if asked:
+        if wants_help:
             write_text(text)
             return OK
         return complain(f"{text}; to send a text that begins with “prompt”: tenuto -p prompt …")
-    parsed = parse(build_parser(), arguments[1:])
-    if isinstance(parsed, int):
-        return parsed
-    cwd = working_directory(parsed.cwd)
-    if isinstance(cwd, str):
-        return complain(cwd)
+    asked = parse_here(build_parser(), arguments[1:])
+    if isinstance(asked, int):
+        return asked
+    parsed, cwd = asked
     prompt = " ".join(parsed.prompt) or PROMPT
     if is_command(prompt):
         return complain(f"{prompt.split()[0]} is a command; no request is made of it")

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from tenuto.cli.parsing import Parser, complain, parse, say, say_json
 from tenuto.config.sources import load_settings
 from tenuto.exit_codes import FAILED
@@ -62,6 +64,33 @@ def describe_machine(wishes: SandboxSettings) -> tuple[bool, str]:
     return bool(machine.kind), str(machine)
 
 
+class NetworkFound(Struct, frozen=True):
+    """What network commands have, in a few words; of less than there could be why, and what to do."""
+
+    found: str
+    fault: str = ""
+    do: str = ""
+
+
+def describe_network(wishes: SandboxSettings) -> NetworkFound:
+    """Return what network commands in the sandbox of this machine have. Tries it."""
+    from tenuto.guard.sandbox.machine import find_machine
+    from tenuto.guard.sandbox.network.namespace import why_no_network
+
+    machine = find_machine(wishes.kind)
+    if wishes.network:
+        return NetworkFound("commands have the network (sandbox.network)")
+    if machine.kind != "bubblewrap":
+        fault = f"{machine.kind} cannot hold sandbox.domains" if wishes.domains else ""
+        return NetworkFound("commands have no network", fault, "install bubblewrap (apt install bubblewrap)")
+    fault = why_no_network(machine.detail)
+    if fault:
+        found = "each command has an empty network of its own" + (", without sandbox.domains" if wishes.domains else "")
+        return NetworkFound(found, fault, "run servers and what uses them in one command, or outside the sandbox")
+    reached = f", and reach {', '.join(wishes.domains)}" if wishes.domains else ""
+    return NetworkFound(f"commands of a session share a loopback{reached}")
+
+
 def _tell(wishes: SandboxSettings, *, as_json: bool) -> int:
     from tenuto.guard.sandbox.machine import find_machine
 
@@ -74,12 +103,16 @@ def _tell(wishes: SandboxSettings, *, as_json: bool) -> int:
                 "detail": machine.detail,
                 "enabled": wishes.enabled,
                 "network": wishes.network,
+                "domains": list(wishes.domains),
                 "unavailable": dict(machine.reasons),
             }
         )
     else:
         say(f"Sandbox: {said}")
-        if not holds:
+        if holds:
+            network = describe_network(wishes)
+            say(f"Network: {network.found}" + (f" ({network.fault})" if network.fault else ""))
+        else:
             say("Without one, mode auto asks as edits does; --no-sandbox does without it.")
     return 0 if holds else FAILED
 
@@ -110,6 +143,8 @@ async def _run(
         finally:
             await command.end()
             command.close()
+        for refused in sandbox.refused_since(0):
+            complain(f"blocked: network: {refused}", FAILED)
     return code
 
 

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tenuto.cli.arguments import working_directory
-from tenuto.cli.parsing import Parser, complain, parse, say, say_json
+from tenuto.cli.parsing import Parser, complain, parse_here, say, say_json
 from tenuto.config.commands import CommandFile, find_commands
 from tenuto.config.front_matter import Fault
 from tenuto.config.places import Where, user_home
@@ -37,12 +36,10 @@ def build_parser() -> argparse.ArgumentParser:
 
 def run_skills(arguments: tuple[str, ...], home: Path, environ: Mapping[str, str]) -> int:
     """Run `tenuto skills …`; returns the exit code: 0 done, 1 there are faults, 2 bad usage."""
-    parsed = parse(build_parser(), arguments)
-    if isinstance(parsed, int):
-        return parsed
-    cwd = working_directory(parsed.cwd)
-    if isinstance(cwd, str):
-        return complain(cwd)
+    asked = parse_here(build_parser(), arguments)
+    if isinstance(asked, int):
+        return asked
+    parsed, cwd = asked
     if parsed.paths and parsed.what == "list":
         return complain("list takes no path; tenuto skills check PATH checks one")
     where = Where(home, cwd, user_home(environ))

@@ -19,14 +19,16 @@ async def run_hooks(runtime: Runtime, argument: str) -> list[CommandOutcome]:
     hooks = runtime.live.hooks
     if hooks is None:
         return [Say(NONE)]
-    from tenuto.extension.hooks.files import EVENTS, may_run
+    from tenuto.extension.hooks.files import EVENTS
+    from tenuto.extension.hooks.trusting import STATES
 
     await hooks.ready()
+    await hooks.judge()
     rows: list[str] = []
     for command in sorted(hooks.read.commands, key=lambda one: EVENTS.index(one.event)):
         outcome = hooks.outcomes.get(command)
-        if not may_run(command):
-            last = "not run: it is the project's"
+        if state := STATES[hooks.verdicts[command]]:
+            last = f"{state}; /trust decides"
         elif outcome is None:
             last = "not asked yet"
         else:

@@ -1,9 +1,12 @@
-"""Commands that users and projects bring: skills (`/skill:NAME`, `/NAME`) and command files (`/NAME`, `/folder:NAME`).
+"""Commands that users and projects bring: of extensions, skills (`/skill:NAME`, `/NAME`) and command files (`/NAME`,
+`/folder:NAME`); prompts of MCP servers (`/mcp__SERVER__PROMPT`) are listed with them, and run by `mcp_commands`.
 
-A built-in command of a name goes before both, and a skill before a file.
+A built-in command of a name goes before all of them, then one of an extension, then a skill, then a file.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from tenuto.command.outcome import Choice, Choose, CommandOutcome, Edit, EditFile, Say
 from tenuto.command.registry import COMMANDS, Command, find_command
@@ -14,27 +17,73 @@ from tenuto.core.runtime import Runtime
 from tenuto.core.state.live import READ_ONLY, LiveSession, SessionServices
 from tenuto.core.state.skills import describe_loaded, load_skill, unload_skill
 from tenuto.core.state.terms import terms_of
+from tenuto.guard.terminal import sanitize_line
 from tenuto.protocol.part import TextPart
+from tenuto.text.bounding import shorten
 from tenuto.text.figures import plural
 from tenuto.text.matching import did_you_mean
+from tenuto.text.writable import clean_text
+
+if TYPE_CHECKING:
+    from tenuto.extension.host import ExtensionHost
+    from tenuto.extension.registered import OwnCommand
 
 SKILL = "skill:"
 """Stands before the name of a skill where another command has that name."""
 TOPIC = "own_commands"
+SAID_CHARS = 20_000
+"""Of what a command of an extension says."""
 
 
 def own_commands(services: SessionServices) -> tuple[Command, ...]:
     """Return what can be typed besides the built-in commands, by name, as completion and `/help` show it."""
-    found: dict[str, Command] = {}
+    host = services.extensions.loaded
+    found = {own.name: _of_extension(own) for own in (host.commands if host is not None else ())}
     skills, files = services.skills(), find_commands(services.where)
     for skill in skills.usable:
         if not skill.is_background:
             name = f"{SKILL}{skill.name}" if find_command(skill.name) is not None else skill.name
-            found[name] = Command(name, skill.description, skill.argument_hint, topic=TOPIC)
+            found.setdefault(name, Command(name, skill.description, skill.argument_hint, topic=TOPIC))
     for file in files.usable:
         if find_command(file.name) is None:
             found.setdefault(file.name, Command(file.name, file.description, file.argument_hint, topic=TOPIC))
+    for command in prompt_commands(services):
+        found.setdefault(command.name, command)
     return tuple(sorted(found.values(), key=lambda command: command.name))
+
+
+def prompt_commands(services: SessionServices) -> tuple[Command, ...]:
+    """Return the prompts of MCP servers as commands."""
+    hub = services.mcp.hub
+    if hub is None:
+        return ()
+    from tenuto.command.mcp_commands import command_name, hint_of
+
+    return tuple(
+        Command(
+            command_name(server, prompt),
+            sanitize_line(prompt.description or f"the prompt {prompt.name} of {server.name}"),
+            sanitize_line(hint_of(prompt)),
+            topic=TOPIC,
+        )
+        for server in tuple(hub.servers.values())
+        for prompt in server.listing.prompts
+    )
+
+
+def _of_extension(own: OwnCommand) -> Command:
+    return Command(
+        *(own.name, own.description, own.argument_hint),
+        topic=TOPIC,
+        offers=own.complete is not None,
+        stoppable=True,
+    )
+
+
+def find_extension_command(services: SessionServices, name: str) -> OwnCommand | None:
+    """Return the command of a loaded extension."""
+    host = services.extensions.loaded
+    return next((own for own in (host.commands if host is not None else ()) if own.name == name), None)
 
 
 def find_own(services: SessionServices, name: str) -> Skill | CommandFile | None:
@@ -56,7 +105,10 @@ def tell_shadowed(runtime: Runtime, name: str) -> None:
 
 
 async def run_other(runtime: Runtime, name: str, argument: str) -> list[CommandOutcome]:
-    """Send what `/name` stands for, at once or behind what runs; say what there is where nobody brings it."""
+    """Run, or send, what `/name` stands for; say what there is where nobody brings it."""
+    host = await runtime.live.extensions.host()
+    if host is not None and find_extension_command(runtime.live, name) is not None:
+        return await _run_of_extension(runtime, host, name, argument)
     match find_own(runtime.live, name):
         case None:
             if name.removeprefix(SKILL) in {skill.name for skill in runtime.live.skills().waiting}:
@@ -69,6 +121,20 @@ async def run_other(runtime: Runtime, name: str, argument: str) -> list[CommandO
             return await _run_skill(runtime, name, skill, argument)
         case CommandFile() as file:
             return await _run_file(runtime, file, argument)
+
+
+async def _run_of_extension(runtime: Runtime, host: ExtensionHost, name: str, argument: str) -> list[CommandOutcome]:
+    """Run a command of an extension; show what it says, send what it wants sent."""
+    from tenuto.extension.host import CallError
+
+    try:
+        said = await host.run_command(name, argument)
+    except CallError as error:
+        return [Say(str(error), "warning")]
+    if isinstance(said, str):
+        return [Say(shorten(clean_text(said), SAID_CHARS))] if said.strip() else []
+    await runtime.submit_prompt((TextPart(text=clean_text(said.text)),), origin="extension")
+    return []
 
 
 async def _run_skill(runtime: Runtime, name: str, skill: Skill, argument: str) -> list[CommandOutcome]:

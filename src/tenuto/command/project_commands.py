@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
+from tenuto.command.found_rows import around, say_found
 from tenuto.command.outcome import Choice, Choose, CommandOutcome, EditFile, ReadOwnFiles, Say
 from tenuto.config.instructions import NAMES
-from tenuto.config.project import find_hook_files, project_root
+from tenuto.config.plugins.installed import all_hook_files, forget_what_was_read
+from tenuto.config.project import project_root
 from tenuto.core.errors import UsageError
 from tenuto.core.runtime import Runtime
+from tenuto.core.state.found import find_everything
 from tenuto.core.state.instructions import describe_patterns, instructions_of, told_instructions
 from tenuto.core.state.pins import PIN_SHARE, pin, pinned_tokens, unpin
 from tenuto.core.state.prompt import reload_system_entry
 from tenuto.protocol.part import TextPart
 from tenuto.text.bounding import shorten
+from tenuto.text.writable import clean_text
 
+CARRIED_AT_MOST = 30
+"""So many instruction files of other agents are named to the model."""
 CONTENT = """It is read at the start of every session, by people too. Say what cannot be seen from one or two files:
 - the commands: build, test (all of it, and one test alone), lint, run;
 - the architecture: the main parts, where they lie, how data flows between them;
 - rules of this project that are easily broken: conventions, generated files, things never to be done, traps.
-Look before you write: the README, the build and CI files, the tests' layout, rules for other agents (.cursorrules,
-.github/copilot-instructions.md), a few files of each part. Try a command before you name it where that is cheap.
+Look before you write: the README, the build and CI files, the tests' layout, rules for other agents, a few files of
+each part. Try a command before you name it where that is cheap.
 Leave out what any project has, lists of files, and what nobody checks. At most 80 lines. Invent nothing."""
 WRITE = "Write {path}, the instruction file of this project for coding agents."
 IMPROVE = (
@@ -36,8 +44,24 @@ async def run_init(runtime: Runtime, argument: str) -> list[CommandOutcome]:
     path, exists = instruction_file(project_root(runtime.live.session.cwd))
     task = (IMPROVE if exists else WRITE).format(path=path)
     wishes = f"\n\nBeside that: {argument}" if argument else ""
-    await runtime.submit_prompt((TextPart(text=f"{task}\n\n{CONTENT}{wishes}"),), origin="command")
-    return []
+    found = await asyncio.to_thread(find_everything, around(runtime))
+    others = [Path(row.file) for row in found if row.kind == "instructions" and row.origin == "project"]
+    carried = _carry_over([other for other in others if other != path], path)
+    await runtime.submit_prompt((TextPart(text=f"{task}\n\n{CONTENT}{carried}{wishes}"),), origin="command")
+    return [Say(f"Found here:\n{said}")] if (said := say_found(found)) else []
+
+
+def _carry_over(others: Sequence[Path], path: Path) -> str:
+    """Return what the model is asked to do with instruction files that are there for other agents."""
+    if not others:
+        return ""
+    names = "\n".join(f"- {clean_text(str(other))}" for other in others[:CARRIED_AT_MOST])
+    more = f"\n- and {len(others) - CARRIED_AT_MOST} more beside them" if others[CARRIED_AT_MOST:] else ""
+    return (
+        f"\n\nThese files tell other agents about this project. Read each, and carry over into {path.name} what holds "
+        f"and is missing there, without repeating what stands in it. Leave the files themselves as they are.\n"
+        f"{names}{more}"
+    )
 
 
 def instruction_file(root: Path) -> tuple[Path, bool]:
@@ -92,10 +116,11 @@ async def run_reload(runtime: Runtime, argument: str) -> list[CommandOutcome]:
     if runtime.executor.tasks.running(runtime.session_id) is not None:
         words = "Only your own keys are read again while something runs; /reload reads the rest when it has ended."
         return [ReadOwnFiles(), Say(words, "warning")]
+    forget_what_was_read()
     await runtime.live.mcp.refresh()
+    names = await runtime.live.extensions.reload()
     changed = reload_system_entry(runtime.live)
     runtime.live.publish_usage()
-    names = await runtime.live.extensions.reload()
     loaded = (f" Extensions: {', '.join(names)}." if names else "") + await _reload_hooks(runtime)
     return [
         ReadOwnFiles(),
@@ -108,7 +133,7 @@ async def _reload_hooks(runtime: Runtime) -> str:
     live, settings = runtime.live, runtime.settings.hooks
     if not settings.enabled or live.session.is_read_only:
         return ""
-    files = find_hook_files(runtime.home, live.session.cwd, runtime.start.environ, shared=settings.shared)
+    files = all_hook_files(runtime.home, live.session.cwd, runtime.start.environ, shared=settings.shared)
     if live.hooks is None:
         return " There are hook files now; they hold in the next session (/new)." if files else ""
     await live.hooks.reload(files)

@@ -219,11 +219,22 @@ COMMANDS: tuple[Command, ...] = (
         "hooks", "the commands that are asked at events: where they stand, what they did last", topic="hook_commands"
     ),
     Command(
+        "extensions",
+        "the extensions that are loaded, what each registers, and what is wrong with others",
+        topic="extension_commands",
+    ),
+    Command(
         "skills",
         "the skills that are here; open one in your editor, or unload one",
         "[NAME | unload NAME]",
         offers=True,
         topic="own_commands",
+    ),
+    Command(
+        "plugins",
+        "the plugins that you added: what each brings, and what is left out",
+        aliases=("plugin",),
+        topic="plugin_commands",
     ),
     Command(
         "mcp",
@@ -243,9 +254,19 @@ COMMANDS: tuple[Command, ...] = (
 )
 
 
+def built_in_names() -> frozenset[str]:
+    """Return all names and aliases."""
+    return frozenset(name for command in COMMANDS for name in (command.name, *command.aliases))
+
+
 def find_command(name: str) -> Command | None:
     """Return the command of that name or alias, without its slash."""
     return next((command for command in COMMANDS if name == command.name or name in command.aliases), None)
+
+
+def command_names() -> frozenset[str]:
+    """Return the names and aliases of all of them."""
+    return frozenset(name for command in COMMANDS for name in (command.name, *command.aliases))
 
 
 def runner_of(command: Command) -> Runner:

@@ -9,16 +9,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tenuto.command.outcome import Choice, Choose, CommandOutcome
-from tenuto.command.registry import Command, find_command, run_command, runner_of
+from tenuto.command.registry import Command, command_names, find_command, run_command, runner_of
 from tenuto.core.errors import EXPECTED_FAILURES
 from tenuto.core.runtime import Runtime
+from tenuto.guard.terminal import sanitize_line
 
 if TYPE_CHECKING:
-    from tenuto.core.runtime import Runtime
+    from tenuto.core.start import Start
 
 
 class CommandRuntime(Runtime):
     """The runtime with the commands, which `core/` itself may not know."""
+
+    def __init__(self, start: Start) -> None:
+        super().__init__(start)
+        self.opener.extensions.commands = command_names
 
     async def run_command(self, line: str) -> list[CommandOutcome]:
         """Run `/name argument`; what it asks of the front-end comes back as data."""
@@ -35,6 +40,17 @@ class CommandRuntime(Runtime):
         """Return what may stand behind `/name`; `typed` is there already."""
         return await argument_choices(self, name, typed)
 
+    async def resources(self) -> tuple[Choice, ...]:
+        """Return what MCP servers have to be mentioned as `@server:uri`."""
+        hub = self.live.mcp.hub
+        servers = () if hub is None else hub.servers.values()
+        return tuple(
+            Choice(f"{server.name}:{one.uri}", sanitize_line(f"{server.name}:{one.uri}"), sanitize_line(one.name))
+            for server in servers
+            for one in server.listing.resources
+            if one.uri.isprintable() and '"' not in one.uri
+        )
+
 
 MAX_FOLDERS = 200
 
@@ -43,7 +59,10 @@ async def argument_choices(runtime: Runtime, name: str, typed: str) -> tuple[Cho
     """Return what may stand behind `/name`; `typed` is what stands there so far. Nothing is run or changed."""
     command = find_command(name)
     if command is None:
-        return ()
+        host = runtime.live.extensions.loaded
+        if host is None or all(own.name != name for own in host.commands):
+            return ()
+        return tuple(Choice(one, one) for one in await host.complete(name, typed))
     found = [Choice(word, word) for word in command.values]
     outcomes: list[CommandOutcome] = []
     if command.offers:

@@ -81,5 +81,5 @@ def _dialog(look: Look, *, held: bool = False) -> Choose:
 def _row(stand: Stand) -> Choice:
     item = stand.item
     preview = f"{item.label} in {item.file}: {item.does}\n{item.content}"
-    detail = f"{WORDS[stand.verdict]} · {item.does}"
+    detail = f"{WORDS[stand.verdict]}: {item.does}"  # one phrase: a long one is cut, not left out
     return Choice(item.id, item.label, detail, mark=MARKS[stand.verdict], preview=preview, stays=True)

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from tenuto.config.front_matter import Fault, read_front_matter
-from tenuto.config.places import Layout, Origin, Place, Where, find_places, stamp_of, walk
+from tenuto.config.places import Layout, Origin, Place, Where, find_named, find_places, stamp_of, walk
 from tenuto.config.programs import ProjectTrust, describe_wishes
 from tenuto.config.project import RefusedFileError, read_text
 from tenuto.text.bounding import shorten
@@ -31,7 +31,7 @@ DEPTH = 4
 DESCRIPTION_CHARS = 200
 _FLAT = "prompts"
 """Places of this name have no namespaces."""
-_NAME = re.compile(r"[A-Za-z][\w.-]*(?::[\w.-]+)*")
+_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(?::[\w.-]+)*")
 SHELL = re.compile(r"(?<![\w!`])!`([^`\n]+)`")
 """A shell command in a file; its output takes its place."""
 _LINE_CHARS = 80
@@ -88,7 +88,8 @@ class CommandFiles(msgspec.Struct, frozen=True):
     def find(self, name: str) -> CommandFile | None:
         """Return the file of a name, also one that cannot be sent where there is no other."""
         named = [file for file in self.files if file.name == name and not file.shadowed_by]
-        return next((file for file in named if not file.waits), named[0] if named else None)
+        there = next((file for file in named if not file.waits), named[0] if named else None)
+        return there if there is not None else find_named(self.usable, name)
 
     def lines(self) -> tuple[str, ...]:
         """Return a line for each file that cannot be sent, and for each place."""
@@ -132,14 +133,15 @@ def find_commands(where: Where) -> CommandFiles:
 def _read_command(path: Path, place: Place, stamp: tuple[int, int, int]) -> CommandFile:
     """Return what stands in a file. `stamp` is another one when the file has changed."""
     del stamp
-    name = ":".join(path.relative_to(place.folder).with_suffix("").parts)
+    below = path.relative_to(place.folder if path != place.folder else path.parent)
+    name = place.named(":".join(below.with_suffix("").parts))
     scope = place.scope
     try:
         text = read_text(path, scope.inside, scope.apart, limit=MAX_BYTES)
     except (FileNotFoundError, RefusedFileError) as refused:
         faults = (Fault(1, str(refused), fatal=True),)
         return CommandFile(name=name, path=str(path), origin=place.origin, faults=faults)
-    return check_command(name, path, place.origin, text)
+    return check_command(name, path, place.origin, place.expand(text))
 
 
 def check_command(name: str, path: Path, origin: Origin, text: str) -> CommandFile:

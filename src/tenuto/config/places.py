@@ -1,26 +1,29 @@
 """Where users and projects put what they bring, skills and command files: Tenuto's own places and those of its peers.
 
 A project's come before the user's, and of a project those of the nearest folder: from the working directory up to the
-project's root, then the folders further down in which something was touched.
+project's root, then the folders further down in which something was touched. Plugins come last, under names of their
+own.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol, TypeVar
 
 import msgspec
 
 from tenuto.config.imports import Scope
 from tenuto.config.instructions import nested_folders
+from tenuto.config.plugins.installed import usable_plugins
+from tenuto.config.plugins.manifest import Plugin
 from tenuto.config.project import is_below, project_root
 
 MAX_LISTED = 2_000
 """Files and folders of one place that are looked at."""
-Origin = Literal["project", "user"]
+Origin = Literal["project", "user", "plugin"]
 
 
 class Where(msgspec.Struct, frozen=True):
@@ -36,11 +39,20 @@ class Where(msgspec.Struct, frozen=True):
 
 
 class Place(msgspec.Struct, frozen=True):
-    """One folder of such files, and where they may really lie."""
+    """One folder of such files, or one file, and where they may really lie. `plugin` is the one that it belongs to."""
 
     folder: Path
     origin: Origin
     scope: Scope
+    plugin: Plugin | None = None
+
+    def named(self, name: str) -> str:
+        """Return the name of what lies here, with its plugin's before it."""
+        return self.plugin.named(name) if self.plugin is not None else name
+
+    def expand(self, text: str) -> str:
+        """Return the text of a file that lies here, with the places of its plugin put in."""
+        return self.plugin.expand(text) if self.plugin is not None else text
 
 
 class Layout(msgspec.Struct, frozen=True):
@@ -72,7 +84,14 @@ def find_places(where: Where, layout: Layout) -> list[Place]:
         for name in layout.project
     ]
     places = [place for place in project if os.path.realpath(place.folder) not in taken] + users
-    return [place for place in places if os.path.isdir(place.folder)]  # noqa: PTH112 - pathlib raises where it may not look
+    there = [place for place in places if os.path.isdir(place.folder)]  # noqa: PTH112 - pathlib raises where it may not look
+    return [*there, *_of_plugins(where.home, layout)]
+
+
+def _of_plugins(home: Path, layout: Layout) -> Iterator[Place]:
+    for plugin in usable_plugins(home):
+        for path in plugin.skills if layout.own == "skills" else plugin.commands:
+            yield Place(path, "plugin", Scope((plugin.root.parent,)), plugin)
 
 
 def walk(place: Place, problems: list[str], depth: int, stop: str = "") -> Iterator[Path]:
@@ -80,6 +99,9 @@ def walk(place: Place, problems: list[str], depth: int, stop: str = "") -> Itera
 
     A folder with a file of the name `stop` has only that one. Links to folders are followed where they stay in scope.
     """
+    if place.plugin is not None and place.folder.is_file():
+        yield place.folder
+        return
     listed = 0
     pending: list[tuple[Path, int]] = [(place.folder, 0)]
     while pending:
@@ -107,6 +129,27 @@ def walk(place: Place, problems: list[str], depth: int, stop: str = "") -> Itera
                 pending += [(Path(entry.path), level + 1)] if level < depth else []
             else:
                 yield Path(entry.path)
+
+
+class Named(Protocol):
+    """Something that is called by its name."""
+
+    @property
+    def name(self) -> str:
+        """The name, with that of its plugin before it."""
+        ...
+
+
+Thing = TypeVar("Thing", bound=Named)
+
+
+def find_named(things: Sequence[Thing], name: str) -> Thing | None:
+    """Return what has this name, else the one thing of a plugin that has it behind its plugin's name."""
+    exact = next((thing for thing in things if thing.name == name), None)
+    if exact is not None or not name or ":" in name:
+        return exact
+    behind = [thing for thing in things if thing.name.partition(":")[2] == name]
+    return behind[0] if len(behind) == 1 else None
 
 
 def stamp_of(path: Path) -> tuple[int, int, int]:

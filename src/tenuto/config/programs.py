@@ -1,4 +1,4 @@
-"""What of a project's skills and command files can run something: that waits for the user's trust.
+"""What a project brings that can run something: that waits for the user's trust.
 
 A skill with a script or any executable file in its folder, and a command file with a shell command in it. One that asks
 for approvals, a model or an effort can be used without trust, and gets none of it. Whatever is text alone counts like
@@ -81,14 +81,14 @@ def describe_wishes(allowed_tools: Sequence[str], model: str, effort: str) -> tu
 
 def runs_something(file: Path) -> bool:
     """Say whether anything in the folder of this `SKILL.md` can be run."""
-    return any(_is_program(one, file.parent, _stamp(one)) for one in files_below(file.parent))
+    return any(is_program(one, file.parent, stamp_of(one)) for one in files_below(file.parent))
 
 
 def skill_item(project: Project, name: str, file: Path, wishes: tuple[str, ...] = ()) -> TrustItem | None:
     """Return what the user is asked of the skill with this `SKILL.md`; `None` where it runs and asks for nothing."""
     files = tuple(sorted(files_below(file.parent), key=str))
-    stamps = tuple(_stamp(one) for one in files)
-    is_text = not any(_is_program(one, file.parent, stamp) for one, stamp in zip(files, stamps, strict=True))
+    stamps = tuple(stamp_of(one) for one in files)
+    is_text = not any(is_program(one, file.parent, stamp) for one, stamp in zip(files, stamps, strict=True))
     return None if is_text and not wishes else _skill_item(project, name, file, wishes, (files, stamps))
 
 
@@ -102,7 +102,7 @@ def _skill_item(
 ) -> TrustItem:
     """`folder` are its files and a stamp of each, which is another one when the file has changed."""
     files, stamps = folder
-    programs = sum(_is_program(one, file.parent, stamp) for one, stamp in zip(files, stamps, strict=True))
+    programs = sum(is_program(one, file.parent, stamp) for one, stamp in zip(files, stamps, strict=True))
     digest, content, problem = read_bundle("skill", project, file.parent, files)
     does = f"has {plural(programs, 'file')} that can be run, as the skill tells the model" if programs else ""
     return TrustItem(
@@ -119,7 +119,7 @@ def command_item(
     project: Project, name: str, file: Path, commands: Sequence[str], wishes: tuple[str, ...] = ()
 ) -> TrustItem:
     """Return what the user is asked of a command file that runs these shell commands and asks for this."""
-    digest, content, problem = _read_command(project, file, _stamp(file))
+    digest, content, problem = _read_command(project, file, stamp_of(file))
     named = shorten("; ".join(commands), SHORT_CHARS)
     runs = f"runs {named} before /{clean_text(name)} is sent" if commands else ""
     return TrustItem(
@@ -179,7 +179,8 @@ def read_bundle(kind: Kind, project: Project, folder: Path, files: Sequence[Path
     return digest_of(*parts), "\n".join(shown), ""
 
 
-def _is_program(file: Path, folder: Path, stamp: Stamp) -> bool:
+def is_program(file: Path, folder: Path, stamp: Stamp) -> bool:
+    """Say whether a file in a folder can be run: by its mode, its ending, its first line, or where it lies."""
     mode = stamp[0]
     if not stat.S_ISREG(mode) or mode & 0o111 or file.suffix.lower() in SCRIPTS:
         return True
@@ -202,7 +203,7 @@ def _begins_as_script(file: Path, stamp: Stamp) -> bool:
         return True
 
 
-def _stamp(file: Path) -> Stamp:
+def stamp_of(file: Path) -> Stamp:
     """Return mode, times, size and identity of what a path leads to: others when it has changed; 0 where it is lost."""
     try:
         facts = file.stat()

@@ -28,19 +28,20 @@ _HEAD = re.compile(r"(?:ref: refs/([^\x00-\x1f\x7f]{1,255})|([0-9a-f]{40,64}))")
 
 
 HOOKS_FILE = "hooks.json"
-_SHARED_FILES = (".claude/settings.json", ".claude/settings.local.json", ".codex/hooks.json")
+_SHARED_FILES = (".claude/settings.json", ".claude/settings.local.json", ".codex/hooks.json", ".codex/config.toml")
 """Where other agents have hooks, in the user's home and in a project."""
 
 
 class HookFile(Struct, frozen=True):
     """A file with hooks. `root` is the project that it came with, `None` for one of the user's own.
 
-    `is_shared`: it is another agent's, and may have none.
+    `is_shared`: it is another agent's, and may have none. `plugin` is the folder of the plugin that it came with.
     """
 
     path: Path
     root: Path | None = None
     is_shared: bool = False
+    plugin: Path | None = None
 
 
 def find_hook_files(home: Path, cwd: Path, environ: Mapping[str, str], *, shared: bool = True) -> list[HookFile]:

@@ -29,6 +29,15 @@ Count = Annotated[int, Meta(ge=0, le=100_000_000)]
 Retries = Annotated[int, Meta(ge=0, le=1_000)]
 FileName = Annotated[str, Meta(pattern=r"^(?!\.{0,2}$)[^/\\\x00-\x1f\x7f]{1,255}$", description="file names")]
 """The name of a file in any folder, and no path."""
+DomainName = Annotated[
+    str,
+    Meta(
+        pattern=r"^(\[[0-9A-Fa-f:.]{2,45}\]|\*(\.[A-Za-z0-9_-]{1,63}){2,20}|[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63}){0,20})"
+        r"(:[0-9]{1,5})?$",
+        description="domains, as example.org, *.example.org or example.org:8443",
+    ),
+]
+"""Names that commands may reach; `guard/sandbox/network/domains.py` reads it."""
 RequestBytes = Annotated[int, Meta(ge=1_000, le=10_000_000_000)]
 
 
@@ -145,7 +154,8 @@ class CompactionSettings(Section, frozen=True, kw_only=True):
     """How much of your earlier messages is carried over word for word."""
     strategy: str = ""
     """Another way to compact, as `module:ClassName`: a built-in one, an installed one, or a file in `strategies/` of
-    Tenuto's home. See [extensions.md](extensions.md#compaction-strategies). Empty: the ladder."""
+    Tenuto's home; or the name of one that an extension registers. See
+    [extensions.md](extensions.md#compaction-strategies). Empty: the ladder."""
     model: str = ""
     """The model that writes summaries, as `provider/name`. Empty: the session's own, which also takes over when this
     one cannot be used."""
@@ -266,7 +276,7 @@ class AgentsSettings(Section, frozen=True, kw_only=True):
 class ExtensionSettings(Section, frozen=True, kw_only=True):
     """Python extensions. `paths` are files, packages or folders of them, seen from Tenuto's home; `disabled` names.
 
-    `hook_timeout` is the seconds that one extension has for an answer.
+    `hook_timeout` is the seconds that one extension has for an answer, `load_timeout` those for its import and `setup`.
     """
 
     enabled: bool = True
@@ -277,13 +287,15 @@ class ExtensionSettings(Section, frozen=True, kw_only=True):
     """Names of extensions that are not loaded."""
     hook_timeout: Wait = 120.0
     """Seconds that an extension, or a compaction strategy of yours, has for an answer. Esc ends the wait earlier."""
+    load_timeout: Wait = 10.0
+    """Seconds that an extension has for its import and its `setup`; the first prompt waits that long."""
 
 
 class SandboxSettings(Section, frozen=True, kw_only=True):
     """Where the model's commands run. `enabled`: in a sandbox, where the machine has one of this `kind`.
 
     Paths may begin with `~`. `writable` and `hidden` are added to what is; `readable` are shown all the same. `network`
-    lets all commands reach it.
+    lets all commands reach it; without it they reach `domains`, over HTTP and HTTPS.
     """
 
     enabled: bool = True
@@ -293,6 +305,9 @@ class SandboxSettings(Section, frozen=True, kw_only=True):
     """What holds them; `auto` takes the first that works, in this order."""
     network: bool = False
     """Let them reach the network. Commands that only read never do."""
+    domains: tuple[DomainName, ...] = ()
+    """What they reach over HTTP and HTTPS without `network`, at the ports 80 and 443 unless an entry has one; an
+    address in brackets or as it is. Needs bubblewrap: [security.md](security.md#the-network)."""
     writable: tuple[str, ...] = ()
     """Folders that they may write beside the working directory; `~` is your home."""
     readable: tuple[str, ...] = ()

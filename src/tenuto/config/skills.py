@@ -18,7 +18,7 @@ import msgspec
 
 from tenuto.config.front_matter import Fault, FrontMatter, read_front_matter
 from tenuto.config.imports import clean_instructions
-from tenuto.config.places import Layout, Origin, Place, Where, find_places, stamp_of, walk
+from tenuto.config.places import Layout, Origin, Place, Where, find_named, find_places, stamp_of, walk
 from tenuto.config.programs import ProjectTrust, describe_wishes, runs_something
 from tenuto.config.project import RefusedFileError, read_text
 
@@ -110,8 +110,8 @@ class Skills(msgspec.Struct, frozen=True):
         return tuple(skill for skill in self.usable if not skill.is_hidden)
 
     def find(self, name: str) -> Skill | None:
-        """Return the skill of a name."""
-        return next((skill for skill in self.usable if skill.name == name), None)
+        """Return the skill of a name; that of a plugin without the plugin's name, too, where there is one of it."""
+        return find_named(self.usable, name)
 
     def lines(self) -> tuple[str, ...]:
         """Return a line for each file that cannot be used, and for each place."""
@@ -165,7 +165,10 @@ def _read_skill(path: Path, place: Place, stamp: tuple[int, int, int]) -> SkillF
         text = read_text(path, scope.inside, scope.apart, limit=MAX_BYTES)
     except (FileNotFoundError, RefusedFileError) as refused:
         return SkillFile(path=str(path), origin=place.origin, faults=(Fault(1, str(refused), fatal=True),))
-    return check_skill(path, place.origin, text)
+    file = check_skill(path, place.origin, place.expand(text))
+    if place.plugin is None or file.skill is None:
+        return file
+    return msgspec.structs.replace(file, skill=msgspec.structs.replace(file.skill, name=place.named(file.skill.name)))
 
 
 def check_skill(path: Path, origin: Origin, text: str) -> SkillFile:

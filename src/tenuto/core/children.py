@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
 import msgspec
 
-from tenuto.config.agents import AgentKind
+from tenuto.config.agents import ALIASES, AgentKind
 from tenuto.core.agent.kinds import agents_of
 from tenuto.core.bus import EventBus
 from tenuto.core.closing import close_session
 from tenuto.core.errors import EXPECTED_FAILURES, UsageError, describe_failure
 from tenuto.core.executor import Executor
+from tenuto.core.hooks.asking import HOOK_KIND
 from tenuto.core.session_tools import connect_tools
 from tenuto.core.start import Limits
 from tenuto.core.state.approvals import OpenApprovals
@@ -27,6 +28,7 @@ from tenuto.core.state.children import Children
 from tenuto.core.state.compaction_state import CompactionState
 from tenuto.core.state.live import AGENT_TOOL, LiveSession, ModelState
 from tenuto.core.state.mcp import SessionServers
+from tenuto.core.state.skills import load_skill
 from tenuto.core.state.windows import ModelChange, find_model
 from tenuto.core.submit import submit_prompt
 from tenuto.protocol.entry import ModelEntry, TitleEntry, UsageEntry
@@ -44,6 +46,7 @@ from tenuto.protocol.event import (
     RetryEvent,
     StepStartedEvent,
     TaskSettledEvent,
+    ToolResultEvent,
     ToolStartedEvent,
 )
 from tenuto.protocol.message import AgentView, FileUse, ToolResultMessage
@@ -96,17 +99,29 @@ async def find_kind(live: LiveSession, name: str) -> AgentKind:
 
 
 async def _choose_model(live: LiveSession, kind: AgentKind) -> ModelChange:
-    """Return the model of an agent: the settings', its file's, else, and where that is unknown, its parent's."""
+    """Return the model of an agent: the settings', its file's, else, and where that is unknown, its parent's.
+
+    A name without a provider is one of the parent's provider, where its models are known; a word like `sonnet` is no
+    fault where it has none.
+    """
     own = live.settings.agents.models
     wanted = own.get(kind.name, kind.model)
+    is_ours = kind.name in own or wanted in own
     wanted = own.get(wanted, wanted)
     effort = kind.effort or live.effort
     same = ModelChange(live.facts, effort if live.models.takes(live.facts, effort) else "")
+    provider = live.facts.id.partition("/")[0]
+    if wanted.lower() in ALIASES:
+        wanted = live.models.newest_of(provider, wanted.lower())
     if wanted in {"", "inherit"}:
         return same
     try:
         if "/" not in wanted:
-            raise UsageError(f"“{wanted}” names no provider")
+            if not live.models.is_catalogued(provider):
+                raise UsageError(f"“{shorten(wanted, 80)}” names no provider")
+            wanted = f"{provider}/{wanted}"
+        if kind.of_project and not is_ours and wanted.partition("/")[0] != provider:
+            raise UsageError(f"a project's file does not choose the provider ({wanted})")
         found = await find_model(live, wanted)
     except EXPECTED_FAILURES as error:
         text = (
@@ -168,6 +183,8 @@ class Child:
         self._executor = Executor(self.live.bus, _Holder(self.live))
         self.live.tool_context.jobs.changed = partial(self._executor.note_jobs, self.live)
         self._noted = f"agent-{self.id}"
+        self._commands: set[str] = set()
+        self._end_watching: Callable[[], None] | None = None
 
     # --- what others ask of it while it runs ---
 
@@ -199,6 +216,21 @@ class Child:
         usage = self.live.session.usage
         return f"{plural(self.steps, 'step')}, {format_spending(usage.total, usage.cost)}"
 
+    @property
+    def session(self) -> Session:
+        """Its session."""
+        return self.live.session
+
+    def watch(self, listener: Callable[[AnyEvent], None] | None) -> None:
+        """Have its events told to one listener, in the place of the one before; `None`: to nobody."""
+        if self._end_watching is not None:
+            self._end_watching()
+        self._end_watching = self.live.bus.subscribe(listener) if listener is not None else None
+
+    def move_to_background(self) -> None:
+        """Let the commands that it and those below it wait for run on as background jobs."""
+        self.live.move_to_background()
+
     async def submit(self, operation: AnyOperation) -> str:
         """Hand it an operation."""
         return await self._executor.submit(operation)
@@ -226,10 +258,24 @@ class Child:
     async def _run(self, prompt: str) -> TaskSettledEvent:
         """Send the task and wait until nothing is left to do."""
         self._settled = asyncio.get_running_loop().create_future()
+        self._load_skills()
         await submit_prompt(self._executor, self.live, (TextPart(text=prompt),), origin="command")
         if self.live.task.settled:
             return self.live.settled_event()
         return await self._settled
+
+    def _load_skills(self) -> None:
+        """Load the skills that its file names; of one that cannot be loaded the user is told, once."""
+        skills = self.live.skills() if self.kind.skills else None
+        for name in self.kind.skills:
+            skill = skills.find(name) if skills is not None else None
+            try:
+                if skill is None:
+                    raise UsageError(f"there is no skill {shorten(name, 80)}")
+                load_skill(self.live, skill)
+            except UsageError as error:
+                text = f"Agent {self.kind.name} works without a skill that its file names: {error}."
+                self._parent.notify_once(f"skill {name} of {self.kind.name}", text, "warning")
 
     async def _end(self) -> None:
         """Stop what runs, whoever cancels meanwhile: the log is closed in order, and the processes are gone."""
@@ -317,9 +363,8 @@ class Child:
                 self._tell_progress()
             case ContextUsageEvent():
                 self._tell_progress()
-            case ToolStartedEvent():
-                summary = summarise_call(event.name, event.arguments) or event.summary
-                self._context.emit(f"{event.name} {summary}".rstrip() + "\n")
+            case ToolStartedEvent() | ToolResultEvent():
+                self._note_call(event)
             case ApprovalRequestedEvent():
                 agent = f"{self.label} › {event.agent}" if event.agent else self.label
                 parent.bus.publish(msgspec.structs.replace(event, call_id=self.call_id, agent=agent))
@@ -328,14 +373,39 @@ class Child:
             case CallRefusedEvent():
                 parent.task.refused += 1
                 parent.bus.publish(msgspec.structs.replace(event, session_id=parent.id))
-            case RetryEvent():
-                self._context.emit(f"trying again in {event.wait:.0f} s: {event.reason}\n")
-            case CompactionEndEvent() if event.entry is not None:
-                self._context.emit("compacted its context\n")
-            case NoticeEvent(level="error"):
-                parent.notify(f"Sub-agent {self.label}: {event.text}", "error")
+            case RetryEvent() | CompactionEndEvent():
+                self._note_delay(event)
+            case NoticeEvent():
+                self._pass_on(event)
             case _:
                 pass
+
+    def _note_call(self, event: ToolStartedEvent | ToolResultEvent) -> None:
+        """Say in the block of the call what it does, and whether it waits for a command."""
+        if isinstance(event, ToolStartedEvent):
+            summary = summarise_call(event.name, event.arguments) or event.summary
+            self._context.emit(f"{event.name} {summary}".rstrip() + "\n")
+        before = bool(self._commands)
+        if isinstance(event, ToolResultEvent):
+            self._commands.discard(event.message.call_id)
+        elif event.name == "bash":
+            self._commands.add(event.call_id)
+        if bool(self._commands) != before:
+            self._tell_progress()
+
+    def _note_delay(self, event: RetryEvent | CompactionEndEvent) -> None:
+        """Say in the block of the call what it waits for, or has waited for."""
+        if isinstance(event, RetryEvent):
+            self._context.emit(f"trying again in {event.wait:.0f} s: {event.reason}\n")
+        elif event.entry is not None:
+            self._context.emit("compacted its context\n")
+
+    def _pass_on(self, notice: NoticeEvent) -> None:
+        """Tell the user of a fault, and in the block of the call what a hook did."""
+        if notice.level == "error":
+            self._parent.notify(f"Sub-agent {self.label}: {notice.text}", "error")
+        elif notice.kind == HOOK_KIND:
+            self._context.emit(f"{notice.text}\n")
 
     def _tell_progress(self) -> None:
         usage = self.live.session.usage
@@ -348,6 +418,7 @@ class Child:
                 steps=self.steps,
                 tokens=usage.total,
                 cost=usage.cost,
+                in_command=bool(self._commands),
             )
         )
 
@@ -365,7 +436,7 @@ def open_child(parent: LiveSession, kind: AgentKind, change: ModelChange) -> Liv
     )
     session.append(ModelEntry(model=change.facts.id, effort=change.effort))
     may_have_some = parent.depth + 1 < settings.agents.depth
-    names = frozenset(parent.tools.names() if kind.tools is None else kind.tools)
+    names = kind.tools_of(parent.tools.names())
     bus = EventBus(lambda error: parent.notify(f"A sub-agent's listener failed: {describe_failure(error)}", "error"))
     tools = parent.tools.only(names if may_have_some else names - {AGENT_TOOL})
     live = LiveSession(
@@ -384,7 +455,7 @@ def open_child(parent: LiveSession, kind: AgentKind, change: ModelChange) -> Liv
         interactive=parent.interactive,
         ends_by_itself=True,
         extra_prompt=parent.extra_prompt,
-        limits=Limits(turns=settings.agents.max_steps),
+        limits=Limits(turns=min(kind.max_turns or settings.agents.max_steps, settings.agents.max_steps)),
         parent=parent,
         kind=kind,
         extensions=parent.extensions,

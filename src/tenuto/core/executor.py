@@ -21,6 +21,7 @@ from tenuto.core.errors import EXPECTED_FAILURES, EndedEarlyError, TaskFailedErr
 from tenuto.core.state.live import READ_ONLY, LiveSession, SessionHolder
 from tenuto.core.state.windows import change_model, find_model, is_too_small
 from tenuto.core.transcript import earlier_events
+from tenuto.core.watching import watch_child
 from tenuto.protocol.entry import (
     FAILED_KIND,
     WAITING_KIND,
@@ -63,6 +64,7 @@ from tenuto.protocol.operation import (
     RunShellOperation,
     SetTitleOperation,
     ShowEarlierOperation,
+    WatchChildOperation,
     new_submission_id,
 )
 from tenuto.protocol.part import TextPart
@@ -198,6 +200,7 @@ _WITHOUT_WRITING = (
     OpenSessionOperation,
     RunShellOperation,
     ShowEarlierOperation,
+    WatchChildOperation,
 )
 """What can be done in a session that is only read. A command of the user's is handed back by its own handler."""
 
@@ -254,7 +257,9 @@ class Executor:
                 if self.tasks.cancel(operation.session_id) is None:
                     self._wait_no_longer(operation.session_id)
             case MoveToBackgroundOperation():
-                self._opener.live(operation.session_id).tool_context.move_to_background()
+                self._opener.live(operation.session_id).move_to_background()
+            case WatchChildOperation():
+                await watch_child(self._opener.live(operation.session_id), operation)
             case ChangeModelOperation():
                 await self._change_model(operation)
             case ChangeModeOperation():
@@ -487,6 +492,7 @@ class Executor:
             if running is not None:
                 await running.finished.wait()
             await live.task.side_command.stop()
+            live.task.end_questions()
             live.store_side_commands()
             await live.compaction.background.stop()
             live.task.queue_waiting = bool(live.session.state.queue)
@@ -575,6 +581,8 @@ class Executor:
         if event.outcome == "failed" and event.error and event.kind != "compaction":  # a compaction's end has said why
             failure = NoticeEntry(text=event.error, level="error", kind=FAILED_KIND)
             live.attempt(lambda: live.session.append(failure))
+        if event.outcome == "interrupted":
+            live.task.end_questions()
         if event.outcome != "completed":
             live.task.queue_waiting = bool(live.session.state.queue)  # what is typed from now on is meant to be sent
             live.attempt(live.publish_queue)

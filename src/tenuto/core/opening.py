@@ -9,20 +9,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
 
 from tenuto.config.places import user_home
-from tenuto.config.project import find_hook_files
+from tenuto.config.plugins.installed import all_hook_files
 from tenuto.config.saved_approvals import FILE as SAVED_APPROVALS
 from tenuto.config.saved_approvals import SavedApprovals
 from tenuto.config.settings import Settings
 from tenuto.core.bus import EventBus
 from tenuto.core.closing import close_session
 from tenuto.core.errors import UsageError
+from tenuto.core.extension_acts import acts_in
 from tenuto.core.models import open_models
 from tenuto.core.session_tools import begin_servers, connect_tools
 from tenuto.core.state.approvals import OpenApprovals
 from tenuto.core.state.children import Children
 from tenuto.core.state.compaction_state import CompactionState
 from tenuto.core.state.extensions import Extensions
-from tenuto.core.state.live import READ_ONLY, LiveSession, ModelState, SettingsInUse, TaskState
+from tenuto.core.state.live import FIRST_RUN, READ_ONLY, LiveSession, ModelState, SettingsInUse, TaskState
 from tenuto.core.state.mcp import SessionServers
 from tenuto.core.state.windows import ModelChange, change_model, split_model
 from tenuto.core.transcript import recent_events
@@ -47,6 +48,7 @@ from tenuto.session.library.catalog import (
     SessionSummary,
     find_by_words,
     find_session,
+    has_used_server,
     homeless_sessions,
     latest_session,
     summarise_session,
@@ -71,12 +73,6 @@ if TYPE_CHECKING:
 CHECK_SECONDS = 10.0
 """How long a run that is over waits for what it may have to say of its settings."""
 DEFAULT_EFFORT = "Its own default holds until you choose another with /effort."
-FIRST_RUN = (
-    "No key and no local model server was found, so the built-in offline model answers: fixed rules that drive the "
-    "real tools. To connect a model set ANTHROPIC_API_KEY or OPENAI_API_KEY, or start Ollama, LM Studio or llama.cpp; "
-    "then /model. Try: list, read README.md, run git status."
-)
-"""What a first run without any model says (DESIGN section 7)."""
 
 
 def check_directory(cwd: Path) -> Path:
@@ -104,7 +100,7 @@ class Opener:
         self._bus = bus
         self._tools = ToolRegistry()
         self.models = open_models(settings, start.home, start.environ)
-        self._extensions = Extensions(start.home, settings.extensions)
+        self.extensions = Extensions(start.home, settings.extensions, self._tools, self.models)
         self.trusting = Trusting(start.home)
         self._current: LiveSession | None = None
         self._refreshing: asyncio.Task[None] | None = None
@@ -211,7 +207,7 @@ class Opener:
         """Close the open session and the connections."""
         if self._current is not None:
             await self._leave("other")
-        await self._extensions.close()
+        await self.extensions.close()
         await self.models.close()
 
     def _create(self, cwd: Path) -> Session:
@@ -345,7 +341,7 @@ class Opener:
         await self._end_left(session)
         if not session.is_read_only:
             self._note_start(session, model, effort, mode, start.directories if is_first else ())
-        self._current = LiveSession(
+        live = self._current = LiveSession(
             session=session,
             in_use=self._in_use,
             models=self.models,
@@ -363,7 +359,7 @@ class Opener:
             limits=start.limits,
             given=self._given,
             answer_note=start.answer_note,
-            extensions=self._extensions,
+            extensions=self.extensions,
             hooks=self._find_hooks(session),
             mcp=SessionServers(self._tools),
             model=ModelState(self.models.facts(model)),
@@ -371,26 +367,25 @@ class Opener:
             compaction=CompactionState(strategy=start.compaction),
             children=Children(self._in_use.settings.agents.side_by_side),
         )
-        self.models.load_blob = self._current.load_blob
-        begin_servers(self._current, self._in_use.settings, self._start.environ)
-        self._current.tool_context.jobs.changed = partial(self._note_jobs, self._current)
-        connect_tools(self._current)
+        self.models.load_blob = live.load_blob
+        begin_servers(live, self._in_use.settings, self._start.environ)
+        live.tool_context.jobs.changed = partial(self._note_jobs, live)
+        connect_tools(live)
         if self.run_agent is not None and not session.is_read_only:
-            self._current.tool_context.run_agent = partial(self.run_agent, self._current)
-        self._announce(self._current, resumed=resumed, locked=locked)
-        live = self._current
+            live.tool_context.run_agent = partial(self.run_agent, live)
+        self._announce(live, resumed=resumed, locked=locked)
         self._say_remarks(live)
         if problem:
             live.notify(problem, "warning")
         elif model == OFFLINE_MODEL and not (resumed or start.model or self._in_use.settings.model):
             live.notify(FIRST_RUN)
-        self._extensions.begin(live.session.cwd, live.notify, live.warn, live.compaction.wish)
+        self.extensions.begin(live.session.cwd, acts_in(live))
         self.trusting.begin(live)
         if live.hooks is not None:
             from tenuto.core.hooks.life import begin_session
 
             begin_session(live, "resume" if resumed else "startup" if is_first else "clear")
-        self._refresh(self._current)
+        self._refresh(live)
 
     def _note_start(self, session: Session, model: str, effort: str, mode: Mode, directories: Sequence[str]) -> None:
         """Write down what the session begins with, as far as that is new."""
@@ -405,10 +400,9 @@ class Opener:
 
     def _make_sandbox(self, session: Session) -> Sandbox:
         wishes = self._in_use.settings.sandbox
-        wanted = wishes.enabled and self._start.sandboxed
         return make_sandbox(
             *(wishes, session.cwd, self._start.home, session.store.outputs),
-            wanted=wanted,
+            wanted=wishes.enabled and self._start.sandboxed,
             added=lambda: session.state.directories,
         )
 
@@ -417,7 +411,7 @@ class Opener:
         settings = self._in_use.settings.hooks
         if not settings.enabled or session.is_read_only:
             return None
-        files = find_hook_files(self._start.home, session.cwd, self._start.environ, shared=settings.shared)
+        files = all_hook_files(self._start.home, session.cwd, self._start.environ, shared=settings.shared)
         if not files:
             return None
         from tenuto.core.hooks.life import make_hooks
@@ -530,6 +524,7 @@ class Opener:
         may_choose = self._start.interactive and not (self._current is None and self._start.model)
         try:
             model, effort = await self._choose_model(session)
+            await self.extensions.provide(model, session.cwd)
             self.models.require(model)
             await self.models.require_name(model)
         except (ModelError, UsageError) as error:
@@ -558,7 +553,8 @@ class Opener:
         if self._in_use.settings.model:
             return split_model(self._in_use.settings.model)
         self._assumed = await self.models.find_default_model()
-        if address := self.models.found_at(self._assumed):
+        address = self.models.found_at(self._assumed)
+        if address and not has_used_server(self._start.home, session.cwd, self._assumed):
             self._remarks.append(
                 f"No model is set and there is no key: {self._assumed} answers, from the server that listens at "
                 f"{address}. It reads all of this session. Set `model` to keep one; /model chooses another."

@@ -57,6 +57,7 @@ class Runtime:
         self.opener.run_agent = _run_agent
         self._settled: asyncio.Future[TaskSettledEvent] | None = None
         self.bus.subscribe(self._note)
+        self.bus.subscribe(self.opener.extensions.hear)
         self._ahead: AheadOfTime | None = None
         self._refreshing: asyncio.Task[None] | None = None
         if self.settings.compaction.ahead or self.settings.compaction.idle:
@@ -110,6 +111,10 @@ class Runtime:
                 await self.submit(ChangeModeOperation(session_id=live.id, mode=now.mode))
             live.publish_usage()
         await live.mcp.follow_trust()
+        if live.hooks is not None:
+            from tenuto.core.hooks.life import follow_trust
+
+            await follow_trust(live)
         names = await live.extensions.follow_trust()
         if names is not None:
             live.notify(f"Extensions: {', '.join(names) or 'none'}")

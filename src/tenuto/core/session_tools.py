@@ -10,6 +10,7 @@ from tenuto.core.state.elicitation import ask_elicitation
 from tenuto.core.state.live import LiveSession
 from tenuto.core.state.mcp import Place
 from tenuto.core.state.skills import load_for_model
+from tenuto.protocol.model import ToolSchema
 
 
 def connect_tools(live: LiveSession) -> None:
@@ -33,12 +34,12 @@ def begin_servers(live: LiveSession, settings: Settings, environ: Mapping[str, s
         settings,
         Place(cwd=live.session.cwd, home=live.home, environ=environ, folder=live.session.directory),
         live.notify,
-        partial(_tell_late, live),
-        partial(ask_elicitation, live.approvals, live.interactive),
+        partial(_told, live),
+        partial(ask_elicitation, live.approvals, live.notify if not live.interactive else None),
     )
 
 
-def _tell_late(live: LiveSession, names: tuple[str, ...]) -> bool:
-    """Say whether the model was told of other tools than these: then they join later."""
+def _told(live: LiveSession) -> tuple[ToolSchema, ...] | None:
+    """Return what the model was told of tools that are not built in, `None` before its first request."""
     stored = live.session.reading.system
-    return stored is not None and tuple(schema.name for schema in stored.registered) != names
+    return None if stored is None else stored.registered

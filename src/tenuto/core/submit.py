@@ -63,6 +63,7 @@ def _refuse(live: LiveSession, parts: tuple[ContentPart, ...]) -> None:
 
 async def _is_ready(executor: Executor, live: LiveSession, queued: QueuedEntry | None) -> bool:
     """Compact if that is due, and say whether the prompt can be sent now; if not, it goes back into the editor."""
+    await live.extensions.wait()
     if live.session.reading.system is None:
         await live.mcp.wait()
     ensure_system_entry(live)  # what is measured is the whole request, the first one too (R-006, R-025)

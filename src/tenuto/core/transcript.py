@@ -11,10 +11,11 @@ from functools import partial
 from pathlib import Path
 
 from tenuto.core.state.live import SessionServices
-from tenuto.protocol.entry import BranchSummaryEntry, NoticeEntry, ShellEntry, UndoEntry, ViewEditEntry
+from tenuto.protocol.entry import BranchSummaryEntry, ExtensionEntry, NoticeEntry, ShellEntry, UndoEntry, ViewEditEntry
 from tenuto.protocol.event import (
     AnyEvent,
     AssistantMessageEvent,
+    ChildTranscriptEvent,
     CompactionEndEvent,
     EarlierEntriesEvent,
     EarlierFoundEvent,
@@ -28,7 +29,9 @@ from tenuto.protocol.event import (
 from tenuto.protocol.message import AssistantMessage, CompactionEntry, HistoryEvent, ToolResultMessage, UserMessage
 from tenuto.protocol.operation import FindEarlierOperation, ShowEarlierOperation
 from tenuto.protocol.part import ToolCallPart
+from tenuto.session.describe import describe_added
 from tenuto.session.plans import as_shown
+from tenuto.session.session import Session
 from tenuto.session.view.projection import compaction_of_edits
 from tenuto.session.view.tree import EntryPath
 from tenuto.text.matching import count_in_prose, may_contain
@@ -55,6 +58,8 @@ def replay(session_id: str, entries: Iterable[HistoryEvent]) -> Iterator[AnyEven
                 yield ShellFinishedEvent(session_id=session_id, entry=entry)
             case NoticeEntry():
                 yield NoticeEvent(session_id=session_id, text=entry.text, level=entry.level, kind=entry.kind)
+            case ExtensionEntry() if entry.in_view:
+                yield NoticeEvent(session_id=session_id, text=describe_added(entry))
             case CompactionEntry():
                 yield compaction_end(session_id, entry, will_retry=entry.reason == "overflow")
             case ViewEditEntry() if entry.rung:
@@ -116,13 +121,29 @@ SHOWN_ENTRIES = 400
 
 def recent_events(services: SessionServices) -> list[AnyEvent]:
     """Return the events of the end of the path; the first says how much is before it, if anything is."""
-    path = services.session.path()
-    begin = _begin(path, 0, len(path))
-    shown = path[begin:]
+    begin, shown = _newest(services.session.path())
     events: list[AnyEvent] = list(replay(services.id, shown))
     if begin:
         events.insert(0, EarlierEntriesEvent(session_id=services.id, remaining=begin, before=shown[0].seq))
     return events
+
+
+def child_transcript(parent: str, session: Session, *, working: bool) -> ChildTranscriptEvent:
+    """Return the end of a sub-agent's transcript, for the session that it works for. Raises `SessionUnreadable`."""
+    begin, shown = _newest(session.path())
+    return ChildTranscriptEvent(
+        session_id=parent,
+        child=session.id,
+        working=working,
+        remaining=begin,
+        events=tuple(replay(session.id, shown)),
+    )
+
+
+def _newest(path: EntryPath) -> tuple[int, Sequence[HistoryEvent]]:
+    """Return the end of a path that is shown at once, and how much is before it."""
+    begin = _begin(path, 0, len(path))
+    return begin, path[begin:]
 
 
 def earlier_events(services: SessionServices, question: ShowEarlierOperation) -> EarlierEntriesEvent:

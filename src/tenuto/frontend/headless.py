@@ -32,6 +32,7 @@ class HeadlessRun:
 
     def __init__(self, start: Start, *, timeout: float | None = None) -> None:
         self.runtime = Runtime(start)
+        self.runtime.opener.extensions.commands = _command_names
         self.timed_out = False
         self.is_over = False
         """Whether a signal or the time has ended the run: nothing new is begun."""
@@ -164,3 +165,9 @@ def watch_reader(descriptor: int, gone: Callable[[], None]) -> Generator[None]:
         os.close(stop)
         thread.join()
         os.close(stopped)
+
+
+def _command_names() -> frozenset[str]:
+    from tenuto.command.registry import command_names
+
+    return command_names()

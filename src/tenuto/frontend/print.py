@@ -215,9 +215,9 @@ def is_command(prompt: str, live: LiveSession | None = None) -> bool:
 
     if live is None or find_command(name[0]) is not None:
         return find_command(name[0]) is not None
-    from tenuto.command.own_commands import find_own
+    from tenuto.command.own_commands import find_extension_command, find_own
 
-    return find_own(live, name[0]) is not None
+    return find_extension_command(live, name[0]) is not None or find_own(live, name[0]) is not None
 
 
 def describe_compaction(event: CompactionEndEvent) -> str:
@@ -346,6 +346,8 @@ class Talk:
         """Send a prompt, or run the command that it is, and wait until nothing is left to do."""
         self._is_sending, self._is_stopped = True, False
         try:
+            if prompt.startswith("/"):
+                await self._runtime.live.extensions.host()  # it may be a command of theirs
             if is_command(prompt, self._runtime.live):
                 from tenuto.command.registry import run_command
 

@@ -9,7 +9,8 @@
 
 A tool of an MCP server asks in `ask` and `edits`, runs in `auto`, and is refused in `plan`, unless a rule of the user's
 allows it, or all of its server. That a server says of a tool that it only reads is the word of a stranger: it is shown
-with the question, and decides nothing.
+with the question, and decides nothing. A tool of an extension is judged in the same way, but its word that it only
+reads counts: the extension could do everything anyhow.
 """
 
 from __future__ import annotations
@@ -53,6 +54,8 @@ def judge(mode: Mode, subject: ApprovalSubject, rules: Sequence[Rule], places: S
         return Refuse(reason=_PLAN_TEXT.format(tool=subject.tool), why="plan mode changes nothing")
     if mode == "plan" and subject.kind == "mcp" and not covering(rules, subject, places[0]):
         return Refuse(reason=_PLAN_SERVER_TEXT.format(tool=subject.tool), why="plan mode calls no MCP servers")
+    if mode == "plan" and _may_change(subject) and not covering(rules, subject, places[0]):
+        return Refuse(reason=_PLAN_TEXT.format(tool=subject.tool), why="plan mode changes nothing")
     asks = touching(rules, "ask", subject)
     if asks is not None:
         return Ask(reason=f"your rule asks: {asks.origin}", rule=asks.text)
@@ -74,7 +77,14 @@ def judge_unheld(subject: ApprovalSubject, rules: Sequence[Rule], places: Sequen
     return msgspec.structs.replace(verdict, reason=f"{verdict.reason}; {_ASKS_WITHOUT_SANDBOX}", allowed_by=None)
 
 
+def _may_change(subject: ApprovalSubject) -> bool:
+    """Whether it is a call of an extension's tool that does not only read."""
+    return subject.kind == "extension" and not subject.reads
+
+
 def _reason_to_allow(mode: Mode, subject: ApprovalSubject) -> str:
+    if subject.kind == "extension" and subject.reads:
+        return "its extension says that it only reads"
     if reads_only(subject):
         return "only reads, inside the working directory"
     if subject.kind == "read":
@@ -126,6 +136,8 @@ def _reason_to_ask(mode: Mode, subject: ApprovalSubject, places: Sequence[str]) 
         return "; ".join(subject.concerns)
     if subject.kind == "mcp":
         return "" if mode == "auto" else f"calls a tool of an MCP server (mode: {mode})"
+    if subject.kind == "extension":
+        return "" if mode == "auto" or subject.reads else f"calls a tool of an extension (mode: {mode})"
     if subject.kind == "network":
         return "" if mode == "auto" else f"sends a request to {subject.pattern}"
     outside = [path for path in subject.paths if not _is_in(path, places)]
@@ -165,7 +177,7 @@ _LOOKING_TEXT = "This agent only looks: this {tool} call was refused. Report wha
 
 def refuse_change(subject: ApprovalSubject) -> Refuse | None:
     """Return the refusal of a call by an agent that may only look, `None` for a call that is judged like any other."""
-    if subject.kind not in {"edit", "execute"} or reads_only(subject):
+    if not _may_change(subject) and (subject.kind not in {"edit", "execute", "mcp"} or reads_only(subject)):
         return None
     return Refuse(reason=_LOOKING_TEXT.format(tool=subject.tool), why="the agent only looks")
 

@@ -17,13 +17,14 @@ from pathlib import Path
 
 CONFIG_SECONDS = 5.0
 _OF_THE_REPOSITORY = frozenset({"local", "worktree"})
-_FIXED = (
+FIXED = (
     *("--no-pager", "--no-optional-locks"),
     *("-c", "safe.bareRepository=explicit", "-c", "protocol.allow=never"),
     *("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.pager=cat", "-c", "core.askPass="),
     *("-c", "core.alternateRefsCommand=", "-c", "diff.external=", "-c", "submodule.recurse=false"),
     *("-c", "status.submoduleSummary=false", "-c", "gc.auto=0", "-c", "maintenance.auto=false"),
 )
+"""Options of every command."""
 _MAY_BE_TRUSTED = frozenset({"core.fsmonitor", "diff.external", "core.alternaterefscommand"})
 _ENVIRONMENT = {
     "GIT_ALLOW_PROTOCOL": "",
@@ -137,9 +138,9 @@ class Git:
 
     def __init__(self, root: Path, directory: Path, environ: Mapping[str, str]) -> None:
         self.root = root
-        self._environ = _clean_environment(environ)
-        self._program = _find_program(environ, root)
-        self._options = [*_FIXED, f"--git-dir={directory}", f"--work-tree={root}"]
+        self._environ = clean_environment(environ)
+        self._program = find_program(environ, root)
+        self._options = [*FIXED, f"--git-dir={directory}", f"--work-tree={root}"]
 
     def look_at_configuration(self, seconds: float = CONFIG_SECONDS) -> None:
         """Raises `GitRefusedError` where git could run something of the repository's, `GitFailedError`."""
@@ -151,14 +152,14 @@ class Git:
             trusted.add(key)
         if not _is_ours(self.root) and not _is_declared_safe(self.root, entries):
             raise GitRefusedError("the repository belongs to another user")
-        self._options = [*_not_overruling(self._options, trusted), *_without_filters(entries, trusted)]
+        self._options = [*_not_overruling(self._options, trusted), *without_filters(entries, trusted)]
 
     def list_settings(self, seconds: float = CONFIG_SECONDS) -> list[tuple[str, str, str]]:
         """Return scope, key and value of each setting that holds. Raises `GitFailedError`."""
         ran = self.run(self.root, "config", "--list", "-z", "--show-scope", "--includes", seconds=seconds)
         if ran.returncode != 0:
             raise GitFailedError("git cannot read the repository's configuration")
-        return list(_entries(ran.stdout))
+        return list(read_entries(ran.stdout))
 
     def run(self, cwd: Path, *words: str, seconds: float) -> subprocess.CompletedProcess[bytes]:
         """Run git with these words in a directory of the work tree. Raises `GitFailedError`."""
@@ -178,7 +179,7 @@ class Git:
             raise GitFailedError(f"git could not be run: {error}") from error
 
 
-def _find_program(environ: Mapping[str, str], root: Path) -> str:
+def find_program(environ: Mapping[str, str], root: Path) -> str:
     """Return the first git of the PATH that is not the work tree's own (S16)."""
     inside = f"{os.path.realpath(root)}{os.sep}"
     for folder in environ.get("PATH", os.defpath).split(os.pathsep):
@@ -195,7 +196,7 @@ def git_version(environ: Mapping[str, str], seconds: float = CONFIG_SECONDS) -> 
         ran = subprocess.run(
             ["git", "--version"],
             cwd="/",
-            env=_clean_environment(environ),
+            env=clean_environment(environ),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=seconds,
@@ -262,7 +263,8 @@ def _mode(path: Path) -> int:
         return 0
 
 
-def _clean_environment(environ: Mapping[str, str]) -> dict[str, str]:
+def clean_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment for git in which nothing says what to run or where to look."""
     kept = {
         name: value
         for name, value in environ.items()
@@ -271,7 +273,7 @@ def _clean_environment(environ: Mapping[str, str]) -> dict[str, str]:
     return {**kept, **_ENVIRONMENT}
 
 
-def _entries(listed: bytes) -> Iterator[tuple[str, str, str]]:
+def read_entries(listed: bytes) -> Iterator[tuple[str, str, str]]:
     """Yield scope, key and value of each setting."""
     fields = listed.decode("utf-8", "replace").split("\0")
     for scope, item in zip(fields[::2], fields[1::2], strict=False):
@@ -291,7 +293,7 @@ def _not_overruling(options: Sequence[str], trusted: Collection[str]) -> list[st
     return kept
 
 
-def _without_filters(entries: Iterable[tuple[str, str, str]], trusted: Collection[str]) -> list[str]:
+def without_filters(entries: Iterable[tuple[str, str, str]], trusted: Collection[str]) -> list[str]:
     """Return the options that switch off filters: all but those of the repository that are trusted, every part."""
     keys = [key for _, key, _ in entries if key.startswith("filter.")]
     wanted = {key.rpartition(".")[0] for key in keys if key in trusted}
@@ -333,7 +335,9 @@ _OWN_FILES = ("HEAD", "index", "config.worktree")
 _COMMON_FILES = ("config", "packed-refs")
 _COMMON_DIRECTORIES = ("objects", "refs", "hooks", "info", "logs")
 _GITLINK = b"\x00\x00\xe0\x00"
-"""The mode of a gitlink as it stands in an index. The same bytes may stand there by accident: then a user is asked."""
+"""The mode of a gitlink as it stands in an index. The same bytes may stand there by accident."""
+_MOST_SUBMODULES = 50
+_MOST_ENTRIES = 200_000
 _PLACING_VARIABLES = ("GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY")
 
 
@@ -369,12 +373,16 @@ def reading_concern(cwd: Path, environ: Mapping[str, str], *, looks_at_files: bo
 class _Repository:
     """The files of a repository. `own` is the directory of this work tree, `common` the one that all of them share."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, modules: Path | None = None) -> None:
+        """Take the repository at `root`; of a submodule, `modules` is where those of its work tree lie."""
         self.root = root
         self.own = self.common = root / ".git"
         self.problem = ""
+        self._may_place_files = False
         kind = stat.S_IFMT(self.own.lstat().st_mode)
-        if kind == stat.S_IFREG:
+        if kind == stat.S_IFREG and modules is not None:
+            self._follow_into(modules)
+        elif kind == stat.S_IFREG:
             self._follow()
         elif kind != stat.S_IFDIR or os.path.lexists(self.own / "commondir"):
             self.problem = "git takes its configuration from elsewhere here"
@@ -392,7 +400,18 @@ class _Repository:
         if os.path.realpath(back) != os.path.realpath(link) or common != "../..":
             self.problem = "git takes its configuration from elsewhere here"
 
-    def concern(self, *, looks_at_files: bool) -> str:
+    def _follow_into(self, modules: Path) -> None:
+        """A submodule, whose own files lie among those of the work tree around it, and name it as their work tree."""
+        match = re.fullmatch(r"gitdir: ([^\n]+)\n?", _small_text(self.root / ".git"))
+        own = Path(os.path.normpath(self.root / match[1])) if match else modules
+        inside = own != modules and own.is_relative_to(modules)
+        if not inside or os.path.realpath(own) != str(own) or os.path.lexists(own / "commondir"):
+            self.problem = "git takes the configuration from elsewhere"
+            return
+        self.own = self.common = own
+        self._may_place_files = True
+
+    def concern(self, *, looks_at_files: bool, depth: int = 0) -> str:
         if self.problem:
             return self.problem
         files = [*(self.own / name for name in _OWN_FILES), *(self.common / name for name in _COMMON_FILES)]
@@ -407,29 +426,74 @@ class _Repository:
             for key, value in _settings(_small_text((self.common if name == "config" else self.own) / name)):
                 if key == "core.hookspath":
                     hooks = self.root / Path(value.strip('"')).expanduser()
+                elif key == "core.worktree" and self._may_place_files:
+                    if os.path.realpath(self.own / value.strip('"')) != os.path.realpath(self.root):
+                        return "its files are taken from elsewhere"
                 elif key == "core.worktree" or not (is_harmless(key) or TRUSTED.covers(self.root, key, value)):
                     return f"the repository's git configuration sets {key}"
         if os.path.lexists(hooks / _HOOK_OF_READERS):
             return f"the repository has a {_HOOK_OF_READERS} hook"
-        return self._submodules() if looks_at_files else ""
+        return self._submodules(depth) if looks_at_files else ""
 
-    def _submodules(self) -> str:
-        if os.path.lexists(self.root / ".gitmodules") or os.path.lexists(self.common / "modules"):
-            return "the repository has submodules, which bring a git configuration of their own"
+    def _submodules(self, depth: int) -> str:
         if any(self.own.glob("sharedindex.*")):
             return "the repository's index is in several files"
+        if _kind(self.root / ".gitmodules") not in (stat.S_IFREG, 0):
+            return f"{self.root / '.gitmodules'} is no file"
         index = self.own / "index"
-        if os.path.lexists(index):
-            facts = index.lstat()
-            if _has_gitlink(str(index), facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns):
-                return "the repository has other repositories in it, which bring a git configuration of their own"
+        if not os.path.lexists(index):
+            return ""
+        facts = index.lstat()
+        paths = _gitlinks(str(index), facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns)
+        if len(paths) > _MOST_SUBMODULES or (paths and depth > 2):
+            return "the repository has very many submodules"
+        for path in paths:
+            concern = self._submodule(path, depth)
+            if concern:
+                return f"in its submodule {path} {concern}"
         return ""
+
+    def _submodule(self, path: str, depth: int) -> str:
+        """Git enters what the index names as another repository, and obeys the configuration that it finds there."""
+        place = self.root / path
+        if os.path.realpath(place) != os.path.normpath(place):
+            return "the directory is behind a link"
+        if not os.path.lexists(place / ".git"):
+            return ""
+        return _Repository(place, self.common / "modules").concern(looks_at_files=True, depth=depth + 1)
 
 
 @lru_cache(maxsize=64)
-def _has_gitlink(index: str, *facts: int) -> bool:
-    """Whether an index names other repositories; `facts` tell one state of the file from another."""
-    return _GITLINK in Path(index).read_bytes()
+def _gitlinks(index: str, *facts: int) -> tuple[str, ...]:
+    """Return the paths at which an index names other repositories; `facts` tell one state of the file from another.
+
+    Raises `ValueError` for an index that is not plainly written.
+    """
+    data = Path(index).read_bytes()
+    if _GITLINK not in data:
+        return ()
+    version, count = int.from_bytes(data[4:8]), int.from_bytes(data[8:12])
+    if data[:4] != b"DIRC" or version not in (2, 3) or count > _MOST_ENTRIES:
+        raise ValueError("its index is not plainly written")
+    found: list[str] = []
+    at = 12
+    for _ in range(count):
+        flags = int.from_bytes(data[at + 60 : at + 62])
+        start = at + (64 if flags & 0x4000 else 62)
+        end = data.index(b"\0", start)
+        if flags & 0xFFF != min(end - start, 0xFFF):
+            raise ValueError("its index is not plainly written")
+        if data[at + 24 : at + 28] == _GITLINK:
+            found.append(_plain_path(data[start:end]))
+        at += (end - at + 8) // 8 * 8
+    return tuple(dict.fromkeys(found))
+
+
+def _plain_path(name: bytes) -> str:
+    path = name.decode()
+    if not path or any(part in ("", ".", "..") or part.lower() == ".git" for part in path.split("/")):
+        raise ValueError("its index names a path that leads elsewhere")
+    return path
 
 
 def _kind(path: Path) -> int:

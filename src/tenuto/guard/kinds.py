@@ -11,7 +11,7 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 
-from tenuto.guard.rules import Rule, exact_command, exact_path, server_rule, tool_group
+from tenuto.guard.rules import OWN_TOOL, Rule, exact_command, exact_path, server_rule, tool_group
 from tenuto.guard.subject import ApprovalSubject, SimpleCommand, is_inside
 from tenuto.protocol.event import THIS_COMMAND, ApprovalKind
 
@@ -64,6 +64,8 @@ def kinds_of(subject: ApprovalSubject, places: Sequence[str]) -> tuple[ApprovalK
             found = _host_kinds(subject)
         case "mcp":
             found = _server_kinds(subject)
+        case "extension":
+            found = [ApprovalKind(rules=(Rule(tool=OWN_TOOL, pattern=subject.tool).text,), covers=subject.tool)]
         case "none":
             found = []
     return tuple(kind for kind in found if kind.rules)

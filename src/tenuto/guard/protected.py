@@ -85,6 +85,10 @@ _FILES: dict[Danger, str] = {
 """Names of files, as patterns for the whole name; spaces and lines mean nothing."""
 _FIRST_NAMES = frozenset(place.partition("/")[0] for places in _PLACES.values() for place in places if "/" in place)
 """Folders that are not protected themselves, but something in them is."""
+_SPELLED: list[tuple[Danger, list[str]]] = [
+    (danger, place.split("/")) for danger, places in _PLACES.items() for place in places
+]
+_BEGINNINGS = frozenset(wanted[0] for _, wanted in _SPELLED)
 GIT_PROTECTED = ("config", "config.worktree", "hooks", "info/attributes")
 """What of a git directory commands may not write: git itself runs what stands there. All else a commit writes."""
 _OF_OTHERS: dict[str, tuple[str, ...]] = {".hg": ("hgrc",), ".jj": ("repo/config.toml",), ".svn": ()}
@@ -113,13 +117,14 @@ def protected_names(path: str, also: Iterable[str] = ()) -> tuple[Protected, ...
     """
     parts = [part for part in path.split("/") if part and part != "."]
     folded = [part.casefold() for part in parts]
-    found = [
-        Protected("/".join(parts[begin : begin + len(wanted)]), danger)
-        for danger, places in _PLACES.items()
-        for wanted in (place.split("/") for place in places)
-        for begin in range(len(parts) - len(wanted) + 1)
-        if folded[begin : begin + len(wanted)] == wanted
-    ]
+    found: list[Protected] = []
+    if not _BEGINNINGS.isdisjoint(folded):  # asked for very many files
+        found = [
+            Protected("/".join(parts[begin : begin + len(wanted)]), danger)
+            for danger, wanted in _SPELLED
+            for begin in range(len(parts) - len(wanted) + 1)
+            if folded[begin : begin + len(wanted)] == wanted
+        ]
     if parts:
         found += [Protected(parts[-1], danger) for danger in _FILES if _FILE_PATTERNS[danger].fullmatch(folded[-1])]
         if folded[-1] in {name.casefold() for name in also}:

@@ -3,7 +3,8 @@
 A rule is an effect and a text: a tool alone, or a tool and a pattern. `bash(pytest *)` covers each command that begins
 with these words, `bash(make test)` that command alone; `edit(src/**)` and `read(/etc/hosts)` cover files by their real
 path; `fetch(domain:example.org)` covers a host; `mcp__server` covers all tools of an MCP server, `mcp__server__tool`
-one of them. Deny wins over ask, ask over allow, wherever they come from.
+one of them; `tool(weather)` covers a tool of an extension, `tool` all of them. Deny wins over ask, ask over allow,
+wherever they come from.
 A call that leaves the sandbox is allowed only by a rule that says so: `bash(outside: npm publish *)`.
 """
 
@@ -33,7 +34,9 @@ SOURCES: dict[Source, str] = {
     "project": "this project",
     "turn": "the command or skill of this turn",
 }
-TOOLS = ("bash", "edit", "fetch", "jobs", "read")
+OWN_TOOL = "tool"
+"""What rules call the tools of extensions; the pattern is a tool's name."""
+TOOLS = ("bash", "edit", "fetch", "jobs", "read", OWN_TOOL)
 """Tools that rules are about; one name for all that change files, and one for all that read them."""
 _WORDS = {
     "write": "edit",
@@ -138,6 +141,8 @@ def _canonical(tool: str, pattern: str, text: str) -> str:
         return bare
     if tool == "fetch":
         return _canonical_host(bare, text)
+    if tool == OWN_TOOL:
+        return bare
     if "\0" in pattern:
         raise RuleError(f"“{text}”: a path has no NUL byte")
     return pattern
@@ -318,6 +323,8 @@ def covering(rules: Sequence[Rule], subject: ApprovalSubject, root: str) -> tupl
     """
     if subject.kind == "mcp":
         return next(((rule,) for rule in rules if rule.effect == "allow" and _covers_server(rule, subject)), ())
+    if subject.kind == "extension":
+        return next(((rule,) for rule in rules if rule.effect == "allow" and _covers_own(rule, subject)), ())
     group = tool_group(subject.tool)
     own = [rule for rule in rules if rule.effect == "allow" and rule.tool == group]
     if subject.kind == "execute":
@@ -397,6 +404,11 @@ def _covers_server(rule: Rule, subject: ApprovalSubject) -> bool:
     return rule.tool in {subject.tool, server_rule(subject.tool)}
 
 
+def _covers_own(rule: Rule, subject: ApprovalSubject) -> bool:
+    """Whether a rule is about this tool of an extension, or about all of them."""
+    return rule.tool == OWN_TOOL and rule.pattern in {"", subject.tool}
+
+
 def _is_host(wanted: str, host: str) -> bool:
     return host == wanted or (wanted.startswith("*.") and host.endswith(wanted[1:]))
 
@@ -409,6 +421,8 @@ def touching(rules: Iterable[Rule], effect: Effect, subject: ApprovalSubject) ->
 def _touches(rule: Rule, subject: ApprovalSubject) -> bool:
     if subject.kind == "mcp":
         return _covers_server(rule, subject)
+    if subject.kind == "extension":
+        return _covers_own(rule, subject)
     group = tool_group(subject.tool)
     if subject.kind == "execute":
         if rule.tool in {"read", "edit"} and rule.pattern:

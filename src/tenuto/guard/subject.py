@@ -12,7 +12,7 @@ from tenuto.protocol.entry import Mode
 from tenuto.protocol.event import ApprovalKind
 from tenuto.protocol.message import DiffView
 
-SubjectKind = Literal["read", "edit", "execute", "network", "mcp", "none"]
+SubjectKind = Literal["read", "edit", "execute", "network", "mcp", "extension", "none"]
 MCP_PREFIX = "mcp__"
 """What the public names of the tools of MCP servers begin with; a second joint ends the server's part."""
 
@@ -45,7 +45,7 @@ class ApprovalSubject(msgspec.Struct, frozen=True, kw_only=True):
     Of a shell line: `reads` says that all of it only reads what may be read, `reason` why not. `commands` are its
     simple commands, none where it is not understood (`problem` says why). `writes` are the places outside the
     workspace, and the protected ones inside, that it plainly writes to; `paths` is what its words name on disk.
-    Of a call of an MCP server, `tool` is its public name.
+    Of a call of an MCP server, `tool` is its public name. `reads` says of an extension's tool that it changes nothing.
     """
 
     kind: SubjectKind

@@ -189,14 +189,19 @@ class Endpoints:
         self._settings = settings
         self._home = home
         self._environ = environ
+        self._added: Mapping[str, ProviderSettings] = {}
+
+    def use_added(self, added: Mapping[str, ProviderSettings]) -> None:
+        """Know these providers too, beside those of the settings and behind them."""
+        self._added = added
 
     def use_settings(self, settings: Settings) -> None:
         """Go by other settings from now on."""
         self._settings = settings
 
     def names(self) -> list[str]:
-        """Return the built-in providers and those of the settings."""
-        return list(dict.fromkeys([*BUILT_IN, *self._settings.providers]))
+        """Return the built-in providers, those of the settings, and those that were added."""
+        return list(dict.fromkeys([*BUILT_IN, *self._settings.providers, *self._added]))
 
     def ready(self) -> list[Endpoint]:
         """Return the endpoints that can be used: with a key, or without the need of one."""
@@ -209,7 +214,7 @@ class Endpoints:
 
     def get(self, provider: str) -> Endpoint:
         """Return the endpoint of a provider. Raises `ModelError` for an unknown name."""
-        own = self._settings.providers.get(provider)
+        own = self._settings.providers.get(provider) or self._added.get(provider)
         if provider in BUILT_IN:
             return self._built_in(provider, own)
         if provider in CLOUDS:

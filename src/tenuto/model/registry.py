@@ -8,10 +8,11 @@ import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from tenuto.config.settings import ModelSettings, Settings
+from tenuto.config.settings import ModelSettings, ProviderSettings, Settings
 from tenuto.guard.secrets import KNOWN
 from tenuto.model import json_access, model_list
 from tenuto.model.access.supply import KeySupply, RunCommand, supply_for
@@ -22,6 +23,7 @@ from tenuto.model.endpoint import VENDOR_HOSTS, Endpoint
 from tenuto.model.endpoints import (
     LIST_MAX_AGE,
     LOCAL_LIST_MAX_AGE,
+    LOCAL_PORTS,
     Endpoints,
     LearnedWindows,
     LocalServer,
@@ -57,6 +59,16 @@ NO_WEB_SEARCH = re.compile(r"claude-(?:instant|2|3-(?:opus|sonnet|haiku))|gpt-3|
 """Names of models of the vendors whose requests are refused with a web search among the tools."""
 
 
+class Provided(msgspec.Struct, frozen=True, kw_only=True):
+    """A provider that an extension brings: an address, or a client of its own."""
+
+    name: str
+    models: tuple[ModelFacts, ...]
+    settings: ProviderSettings
+    client: Any = None
+    """A `ModelClient`."""
+
+
 class ModelRegistry:
     """Facts and clients by name. `load_blob` gives the bytes of an image by its hash; it may be set later.
 
@@ -87,6 +99,7 @@ class ModelRegistry:
         self._silent: dict[str, str] = {}
         self._clients: dict[str, ModelClient] = {}
         self._local: list[LocalServer] = []
+        self._provided: dict[str, Provided] = {}
         self.load_blob: LoadBlob = load_blob or _no_blob
 
     def use_settings(self, settings: Settings) -> None:
@@ -94,12 +107,48 @@ class ModelRegistry:
         self._settings = settings
         self._endpoints.use_settings(settings)
 
+    def provider_names(self) -> list[str]:
+        """Return the names of providers that are there without extensions."""
+        return [*(name for name in self._endpoints.names() if name not in self._provided), *LOCAL_PORTS, OFFLINE]
+
+    def has_provider(self, model_id: str) -> bool:
+        """Say whether a model's provider is known by now."""
+        provider = model_id.partition("/")[0]
+        return provider in self._provided or provider in self.provider_names()
+
+    def use_provided(self, provided: Iterable[Provided]) -> None:
+        """Have these providers beside one's own, in the place of earlier ones that were added so."""
+        for name in self._provided:
+            self._clients.pop(name, None)
+        self._provided = {one.name: one for one in provided}
+        self._endpoints.use_added({one.name: one.settings for one in self._provided.values() if one.client is None})
+
+    def _has_no_address(self, provider: str) -> bool:
+        """Say whether a provider is a function in this process."""
+        provided = self._provided.get(provider)
+        return provider == OFFLINE or (provided is not None and provided.client is not None)
+
+    def _registered(self, provider: str, name: str) -> ModelFacts | None:
+        """Return what an extension says of a model."""
+        models = self._provided[provider].models if provider in self._provided else ()
+        return next((facts for facts in models if facts.name == name), None)
+
+    def _require_registered(self, provided: Provided, name: str) -> None:
+        names = [facts.name for facts in provided.models]
+        if name not in names:
+            hint = f"it has {', '.join(names)}"
+            raise ModelError("not_found", f"the provider {provided.name} has no model “{name}”", hint=hint)
+
     def require(self, model_id: str) -> None:
         """Check that a model can be called: its provider is known and has its key. Raises `ModelError`."""
         provider, name = split_id(model_id)
         if provider == OFFLINE:
             if name != OFFLINE_FACTS.name:
                 raise ModelError("not_found", f"there is no model “{model_id}”", hint=f"it is called {OFFLINE_MODEL}")
+            return
+        provided = self._provided.get(provider)
+        if provided is not None and provided.client is not None:
+            self._require_registered(provided, name)
             return
         missing = self._endpoints.missing_key(self._endpoints.get(provider))
         if missing is not None:
@@ -112,7 +161,7 @@ class ModelRegistry:
         a model; and of a server on this machine that gives no list nobody knows what it has.
         """
         provider, name = split_id(model_id)
-        if provider == OFFLINE or not odd_suffix(name) or model_id in self._settings.models:
+        if self._has_no_address(provider) or not odd_suffix(name) or model_id in self._settings.models:
             return
         if self.catalogue.has_name(name):
             return
@@ -131,6 +180,8 @@ class ModelRegistry:
             return facts.efforts
         if facts.provider == OFFLINE:
             return ()
+        if self._has_no_address(facts.provider):
+            return None
         row = find_levels(facts.name, self._endpoints.get(facts.provider).kind)
         return None if row is None or facts.thinking else row.levels
 
@@ -154,10 +205,14 @@ class ModelRegistry:
         provider, name = split_id(model_id)
         if provider == OFFLINE:
             return self._apply_settings(msgspec.structs.replace(OFFLINE_FACTS, name=name))
+        registered = self._registered(provider, name)
+        if self._has_no_address(provider):
+            facts = registered or ModelFacts(provider=provider, name=name)
+            return _lowered(self._apply_settings(facts), self._believed.get(model_id))
         endpoint = self._endpoints.get(provider)
         stored = self._stored_list(endpoint)
         listed = stored.find(name) if stored else None
-        facts = listed or ModelFacts(provider=provider, name=name)
+        facts = registered or listed or ModelFacts(provider=provider, name=name)
         facts = model_list.complete(self.catalogue.complete(facts, endpoint), endpoint.kind)
         learned = self._learned.get(model_id, endpoint.base_url)
         facts = _lowered(facts, learned.tokens if learned is not None else None)
@@ -170,7 +225,7 @@ class ModelRegistry:
         """
         provider, _ = split_id(model_id)
         own = self._settings.models.get(model_id)
-        if provider != OFFLINE and (own is None or own.context_window is None):
+        if not self._has_no_address(provider) and (own is None or own.context_window is None):
             await self._ask_list(self._endpoints.get(provider))
         return self.facts(model_id)
 
@@ -180,7 +235,7 @@ class ModelRegistry:
         Nothing is asked of the net for a model that is offline or local: its user may want nothing to leave the place.
         """
         provider, _ = split_id(model_id)
-        if provider == OFFLINE or self._endpoints.get(provider).is_local:
+        if self._has_no_address(provider) or self._endpoints.get(provider).is_local:
             return
         from tenuto.model.catalogue.refresh import is_due, refresh
 
@@ -209,7 +264,7 @@ class ModelRegistry:
     def is_listed(self, model_id: str) -> bool | None:
         """Say whether a model is in its provider's list, `None` where there is no list."""
         provider, name = split_id(model_id)
-        stored = self._stored_list(self._endpoints.get(provider)) if provider != OFFLINE else None
+        stored = None if self._has_no_address(provider) else self._stored_list(self._endpoints.get(provider))
         return None if stored is None else stored.find(name) is not None
 
     def recent(self) -> list[str]:
@@ -228,6 +283,8 @@ class ModelRegistry:
 
     def _names(self, endpoints: Iterable[Endpoint]) -> list[str]:
         names = [name for name in self._settings.models if self._is_usable(name)]
+        registered = [facts.id for provided in self._provided.values() for facts in provided.models]
+        names += filter(self._is_usable, registered)
         for endpoint in endpoints:
             stored = self._stored_list(endpoint)
             listed = [facts.name for facts in stored.models] if stored else []
@@ -249,12 +306,24 @@ class ModelRegistry:
             return f"{server.provider}/{server.models[0]}"
         return OFFLINE_MODEL
 
+    def is_catalogued(self, provider: str) -> bool:
+        """Say whether the names of a provider's models are known."""
+        return provider != OFFLINE and bool(self._catalogued(self._endpoints.get(provider)))
+
+    def newest_of(self, provider: str, family: str) -> str:
+        """Return the newest model of a provider whose name has that word in it, by its numbers; empty for none."""
+        if provider == OFFLINE:
+            return ""
+        names = [name for name in self._catalogued(self._endpoints.get(provider)) if family in name.lower().split("-")]
+        newest = max(names, key=_version, default="")
+        return f"{provider}/{newest}" if newest else ""
+
     def listed_instead(self, model_id: str) -> str:
         """Return what to use instead of a model that its provider does not list: the first that it lists and that
         answers in text. Empty: it lists the model, or its list is not known.
         """
         provider, name = split_id(model_id)
-        stored = self._stored_list(self._endpoints.get(provider)) if provider != OFFLINE else None
+        stored = None if self._has_no_address(provider) else self._stored_list(self._endpoints.get(provider))
         if stored is None or stored.find(name) is not None:
             return ""
         usable = (facts.id for facts in stored.models if not NO_CHAT.search(facts.name))
@@ -298,7 +367,7 @@ class ModelRegistry:
         facts = self.facts(model_id)
         self._believed.pop(model_id, None)
         self._named.discard(model_id)
-        if split_id(model_id)[0] != OFFLINE:
+        if not self._has_no_address(split_id(model_id)[0]):
             self._learned.forget(model_id, self._base_url(model_id))
         return facts.context_window if facts.source == "learned" else None
 
@@ -317,10 +386,13 @@ class ModelRegistry:
         return self._learned.path
 
     def _base_url(self, model_id: str) -> str:
-        return self._endpoints.get(split_id(model_id)[0]).base_url
+        provider = split_id(model_id)[0]
+        return "" if self._has_no_address(provider) else self._endpoints.get(provider).base_url
 
     def answers_one_at_a_time(self, provider: str) -> bool:
         """Say whether a provider is a local server without a key: there one request waits for the other."""
+        if self._has_no_address(provider):
+            return False
         endpoint = self._endpoints.get(provider)
         return endpoint.is_local and not endpoint.has_key
 
@@ -331,7 +403,7 @@ class ModelRegistry:
         """
         wanted = self._settings.tools.web_search
         provider, name = split_id(model_id)
-        if provider == OFFLINE or wanted is False:
+        if self._has_no_address(provider) or wanted is False:
             return False
         endpoint = self._endpoints.get(provider)
         if wanted is True:
@@ -354,6 +426,9 @@ class ModelRegistry:
     def _new_client(self, provider: str) -> ModelClient:
         if provider == OFFLINE:
             return OfflineClient()
+        provided = self._provided.get(provider)
+        if provided is not None and provided.client is not None:
+            return provided.client
         endpoint = self._endpoints.get(provider)
         missing = self._endpoints.missing_key(endpoint)
         if missing is not None:
@@ -482,6 +557,12 @@ def split_id(model_id: str) -> tuple[str, str]:
         hint = "write it as provider/name, for example anthropic/claude-sonnet-5-5; /model lists the models"
         raise ModelError("not_found", f"“{model_id}” is not a model", hint=hint)
     return provider, name
+
+
+def _version(name: str) -> tuple[tuple[int, ...], int]:
+    """Return what orders the names of a family: the version, then the shorter name; a date in it is no version."""
+    numbers = re.findall(r"(?<!\d)\d{1,2}(?!\d)", name)
+    return tuple(int(number) for number in numbers), -len(name)
 
 
 def _lowered(facts: ModelFacts, window: int | None) -> ModelFacts:

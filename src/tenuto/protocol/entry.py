@@ -147,6 +147,10 @@ class BranchSummaryEntry(Entry, frozen=True, kw_only=True, tag="branch_summary")
     usage: Usage | None = None
 
 
+KEPT = msgspec.Raw(b'{"keep":true}')
+"""The state of an extension's message that stands word for word beside every later summary."""
+
+
 class ExtensionEntry(Entry, frozen=True, kw_only=True, tag="extension"):
     """State of an extension, or with `in_view` a message of one that the model sees."""
 

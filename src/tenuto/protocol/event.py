@@ -262,6 +262,14 @@ class ApprovalKind(msgspec.Struct, frozen=True, kw_only=True):
     note: str = ""
 
 
+class OfferedAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer to a question of a server. With `writes` a text goes with it; `letter` is its key, where it has one."""
+
+    label: str
+    letter: str = ""
+    writes: bool = False
+
+
 class ApprovalRequestedEvent(Event, frozen=True, kw_only=True, tag="approval_requested"):
     """A call waits for the user. `detail` is the exact command or the text that decides; `diffs` for edits, one a file.
 
@@ -269,7 +277,8 @@ class ApprovalRequestedEvent(Event, frozen=True, kw_only=True, tag="approval_req
     the likeliest first. Of `kind` "plan" it is no call that asks but a plan, which is the `detail`. `asked` counts the
     calls of the same answer that were asked about before, `behind` those behind it that are to be, as far as that can
     be said now. `agent` names the sub-agent that asks (empty: none); then `call_id` is the call that runs it, and
-    `session_id` its own session.
+    `session_id` its own session. Of `kind` "question" an MCP server asks the user something: the `summary` says who and
+    what about, the `detail` what is asked, and `answers` are what can be said.
     """
 
     request_id: str
@@ -280,7 +289,8 @@ class ApprovalRequestedEvent(Event, frozen=True, kw_only=True, tag="approval_req
     reason: str = ""
     diffs: tuple[DiffView, ...] = ()
     kinds: tuple[ApprovalKind, ...] = ()
-    kind: Literal["call", "plan"] = "call"
+    kind: Literal["call", "plan", "question"] = "call"
+    answers: tuple[OfferedAnswer, ...] = ()
     asked: int = 0
     behind: int = 0
     agent: str = ""
@@ -297,6 +307,7 @@ class ChildProgressEvent(Event, frozen=True, kw_only=True, tag="child_progress")
     """A sub-agent began or went on: `child` is its session, `call_id` the call that runs it.
 
     `steps` are its calls of the model, `tokens` what they sent and answered in all, `cost` US dollars where known.
+    `in_command`: a call of it waits for a command.
     """
 
     call_id: str
@@ -305,6 +316,19 @@ class ChildProgressEvent(Event, frozen=True, kw_only=True, tag="child_progress")
     steps: int = 0
     tokens: int = 0
     cost: float | None = None
+    in_command: bool = False
+
+
+class ChildTranscriptEvent(Event, frozen=True, kw_only=True, tag="child_transcript"):
+    """What a sub-agent has said and done: the answer to a `WatchChildOperation`. While it works, its own events follow.
+
+    `remaining` entries are older than the `events`.
+    """
+
+    child: str
+    working: bool
+    remaining: int = 0
+    events: tuple[AnyEvent, ...] = ()
 
 
 class ChildEndedEvent(Event, frozen=True, kw_only=True, tag="child_ended"):
@@ -330,6 +354,19 @@ class RetryEvent(Event, frozen=True, kw_only=True, tag="retry"):
     attempts: int
     wait: float
     reason: str
+
+
+class HooksRunningEvent(Event, frozen=True, kw_only=True, tag="hooks_running"):
+    """The hook commands that the work has waited for longer than a moment, by name; empty: it waits for none."""
+
+    names: tuple[str, ...] = ()
+
+
+class ExtensionStatusEvent(Event, frozen=True, kw_only=True, tag="extension_status"):
+    """What an extension has in the footer is now `text`, one line; empty: nothing any more."""
+
+    extension: str
+    text: str = ""
 
 
 class QueueItem(msgspec.Struct, frozen=True, kw_only=True):
@@ -472,11 +509,14 @@ AnyEvent = (
     | ApprovalRequestedEvent
     | ApprovalResolvedEvent
     | ChildProgressEvent
+    | ChildTranscriptEvent
     | ChildEndedEvent
     | RetryEvent
+    | HooksRunningEvent
     | QueueChangedEvent
     | PromptReturnedEvent
     | NoticeEvent
+    | ExtensionStatusEvent
     | ShellStartedEvent
     | ShellOutputEvent
     | ShellFinishedEvent

@@ -275,8 +275,26 @@ class AgentView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, t
     cost: float | None = None
 
 
+class OwnView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="own", tag_field="kind"):
+    """What an extension's renderer made of a result: lines of (text, style name); and the result's details."""
+
+    extension: str
+    lines: tuple[tuple[tuple[str, str], ...], ...] = ()
+    details: msgspec.Raw = msgspec.Raw(b"null")
+
+
 ResultView = (
-    DiffView | TodoView | ShellView | FoundView | PageView | LinesView | PlanView | DenialView | NotNowView | AgentView
+    DiffView
+    | TodoView
+    | ShellView
+    | FoundView
+    | PageView
+    | LinesView
+    | PlanView
+    | DenialView
+    | NotNowView
+    | AgentView
+    | OwnView
 )
 """An older version leaves out a view that it does not know."""
 

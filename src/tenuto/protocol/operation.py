@@ -29,6 +29,7 @@ class OperationType(Enum):
     MOVE_LEAF = "move_leaf"
     INTERRUPT = "interrupt"
     MOVE_TO_BACKGROUND = "move_to_background"
+    WATCH_CHILD = "watch_child"
     CHANGE_MODEL = "change_model"
     CHANGE_MODE = "change_mode"
     ANSWER_APPROVAL = "answer_approval"
@@ -118,6 +119,16 @@ class MoveToBackgroundOperation(Operation, frozen=True, kw_only=True, tag=Operat
     """Let the commands that calls of the model wait for run on as background jobs; does nothing when none runs."""
 
 
+class WatchChildOperation(Operation, frozen=True, kw_only=True, tag=OperationType.WATCH_CHILD.value):
+    """Send the transcript of a sub-agent as a `ChildTranscriptEvent`, and then what happens in its session.
+
+    `child` is its session. Without `watching` nothing of it is sent any more.
+    """
+
+    child: str
+    watching: bool = True
+
+
 class ChangeModelOperation(Operation, frozen=True, kw_only=True, tag=OperationType.CHANGE_MODEL.value):
     """Use another model from the next request on; `model` is `provider/name[:effort]`."""
 
@@ -135,7 +146,8 @@ class AnswerApprovalOperation(Operation, frozen=True, kw_only=True, tag=Operatio
 
     What is allowed for longer is the kind of calls of that number, from 0, that the question names. A plan is approved
     with the `mode` that the work begins in (`None`: the settings' own), and with the `plan` as the user changed it
-    (empty: as it was).
+    (empty: as it was). A question of a server is answered "once" with the number of its answer, from 0, and the text
+    that goes with it as `feedback`; "deny" leaves it open.
     """
 
     request_id: str
@@ -144,6 +156,7 @@ class AnswerApprovalOperation(Operation, frozen=True, kw_only=True, tag=Operatio
     kind: int = 0
     mode: Mode | None = None
     plan: str = ""
+    choice: int = 0
 
 
 class EditQueueOperation(Operation, frozen=True, kw_only=True, tag=OperationType.EDIT_QUEUE.value):
@@ -233,6 +246,7 @@ AnyOperation = (
     | MoveLeafOperation
     | InterruptOperation
     | MoveToBackgroundOperation
+    | WatchChildOperation
     | ChangeModelOperation
     | ChangeModeOperation
     | AnswerApprovalOperation

@@ -148,7 +148,7 @@ def kind_of(entry: HistoryEvent) -> Kind:  # noqa: PLR0912 (one case a type)
         case BranchSummaryEntry():
             kind = Kind("summary of a branch that was left, a paraphrase", "Notes", _EVERYWHERE)
         case ExtensionEntry():
-            places = Place.RECALL | (Place.TREE if entry.in_view else Place.NOWHERE)
+            places = Place.RECALL | (Place.TREE | Place.SCREEN if entry.in_view else Place.NOWHERE)
             places |= Place.EXPORT if entry.parts else Place.NOWHERE
             kind = Kind(f"extension {entry.extension}", f"Extension {entry.extension}", places)
         case NoticeEntry():
@@ -205,7 +205,7 @@ def line_of(entry: HistoryEvent) -> str:  # noqa: PLR0912, PLR0915 (one case a t
             words = " ".join(row for row in entry.summary.splitlines() if row.strip() and not row.startswith("#"))
             line = f"Notes on #{entry.from_seq}: {_beginning(words)}"
         case ExtensionEntry():
-            line = f"Extension {entry.extension}: {_beginning(text_of(entry.parts))}"
+            line = describe_added(entry)
         case NoticeEntry():
             line = entry.text
         case DeveloperMessage():
@@ -242,6 +242,11 @@ def _answer_line(entry: AssistantMessage) -> str:
     calls = [f"{call.name} {summarise_call(call.name, call.arguments)}".strip() for call in entry.tool_calls]
     said = (_beginning(text_of(entry.parts)), *searches, *calls)
     return " · ".join(part for part in said if part)
+
+
+def describe_added(entry: ExtensionEntry) -> str:
+    """Return the line that stands for what an extension has added to the conversation."""
+    return f"Extension {entry.extension}: {_beginning(text_of(entry.parts))}"
 
 
 def _beginning(text: str) -> str:

@@ -17,6 +17,7 @@ from tenuto.protocol.message import (
     FoundView,
     LinesView,
     NotNowView,
+    OwnView,
     PageView,
     PlanView,
     ResultView,
@@ -114,7 +115,7 @@ def _view_facts(view: ResultView) -> list[Fact]:
             return [_plain(f"not now: {sanitize_line(view.reason)}")]
         case AgentView():
             return _agent_facts(view)
-        case DenialView():
+        case DenialView() | OwnView():
             return []
 
 

@@ -88,6 +88,8 @@ def _what(bell: Bell, state: UiState) -> str:
             request = state.approvals.requests[-1] if state.approvals.requests else None
             if request is not None and request.tool == "plan":
                 return "A plan waits for your answer"
+            if request is not None and request.kind == "question":
+                return f"An MCP server asks you: {request.summary}"
             asked = f"{request.tool} {request.summary}".strip() if request is not None else ""
             return f"Approval needed: {asked}" if asked else "Approval needed"
         case "failed":

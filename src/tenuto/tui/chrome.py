@@ -15,12 +15,13 @@ from tenuto.tui.keys.bindings import fit_phrases
 from tenuto.tui.keys.keyboard import Keyboard
 from tenuto.tui.keys.line_editor import LineEditor
 from tenuto.tui.panels.approval import approval_panel
+from tenuto.tui.panels.children import child_panel
 from tenuto.tui.panels.lists import completion_panel, help_panel, picker_panel, side_panel
 from tenuto.tui.panels.panel import NOTHING, SEPARATOR, Panel, image_chips, spans_width, status_line
 from tenuto.tui.panels.reading import block_panel, search_panel
 from tenuto.tui.render.items import gap_before, render_item
 from tenuto.tui.render.line import EMPTY, Line, Span, fit
-from tenuto.tui.render.options import Glyphs, RenderOptions, motion_of
+from tenuto.tui.render.options import UNICODE, Glyphs, RenderOptions, motion_of
 from tenuto.tui.render.width import cell_width, truncate_middle
 from tenuto.tui.state import intents
 from tenuto.tui.state.intents import Intent
@@ -33,7 +34,8 @@ TOAST_SECONDS = 4.0
 FOCUS_SECONDS = 0.3
 """Seconds after the terminal got the focus in which a click is not taken for an answer."""
 TOAST_STYLES = {"info": "dim", "warning": "warning", "error": "error"}
-DIALOGS = frozenset({"approval", "feedback", "picker", "row", "help"})
+DIALOGS = frozenset({"approval", "feedback", "picker", "row", "help", "child"})
+SCROLLED = ("help", "child")
 """What needs the room that the queue and the todo list take otherwise."""
 WHOLE_FRAME = 4
 """Rows around what is read on the whole screen: the question, the selected answer, the keys, what is not shown."""
@@ -176,6 +178,8 @@ class Chrome:
                 return picker_panel(state, width, rows, line)
             case "help":
                 return help_panel(state, width, rows, self._scroll, line)
+            case "child":
+                return child_panel(state, width, rows, self._scroll, self._item_options())
             case "completion":
                 return completion_panel(state, width, rows)
             case "search" | "found":
@@ -184,6 +188,17 @@ class Chrome:
                 return self._reading.block(state, width)
             case _:
                 return NOTHING
+
+    def _item_options(self) -> RenderOptions:
+        """Return how items are drawn in a panel at this moment."""
+        state = self._machine.state
+        return RenderOptions(
+            detail=state.detail,
+            now=self._motion.shown_time(self._clock()),
+            ascii=self._glyphs != UNICODE,
+            show_thinking=self._ui.show_thinking,
+            expand_key=state.keys.label("detail"),
+        )
 
     @property
     def whole(self) -> bool:
@@ -217,9 +232,9 @@ class Chrome:
     def scroll_page(self, direction: int) -> bool:
         """Scroll the open panel by a page; `False` when it is not one that scrolls."""
         state = self._machine.state
-        if not self._full and state.contexts[0] != "help" and not state.approvals.plan:
+        if not self._full and state.contexts[0] not in SCROLLED and not state.approvals.plan:
             return False
-        kept = 3 if state.contexts[0] == "help" else WHOLE_FRAME if self.whole else 8
+        kept = 3 if state.contexts[0] in SCROLLED else WHOLE_FRAME if self.whole else 8
         self.scroll(direction * max(1, len(self._panel.lines) - kept))
         return True
 
@@ -260,7 +275,8 @@ class Chrome:
             self._machine.handle(intents.MoveCompletion(rows))
         else:
             self._full = state.approvals.current is not None
-            self._scroll = max(0, self._scroll + rows)
+            down = rows if state.contexts[0] != "child" else -rows  # that one is seen from its end
+            self._scroll = max(0, self._scroll + down)
 
     def set_focus(self, has_focus: bool) -> None:
         """Note when the terminal got the focus, or that it lost it."""
@@ -299,9 +315,22 @@ MODE_STYLES = {"ask": "status.mode", "edits": "success", "auto": "warning", "pla
 GAP = "gap"
 """Not an item: what comes after it stands at the right edge."""
 COMMAND = "command"
-ITEMS = ("mode", "model", "directory", "branch", GAP, "queue", "jobs", "tokens", "cost", "context")
+ITEMS = ("mode", "model", "directory", "branch", "extensions", GAP, "queue", "jobs", "tokens", "cost", "context")
 """What shows where nobody has said anything; the user's own command comes behind the branch."""
-DROPPED = ("bar", "tokens", "cost", "branch", "jobs", COMMAND, "directory", "effort", "queue", "context", "model")
+DROPPED = (
+    "bar",
+    "tokens",
+    "cost",
+    "extensions",
+    "branch",
+    "jobs",
+    COMMAND,
+    "directory",
+    "effort",
+    "queue",
+    "context",
+    "model",
+)
 """What goes where there is no room, first to last; the mode stays."""
 
 
@@ -422,6 +451,11 @@ def _branch(facts: FooterFacts) -> list[Span]:
     return [(branch + ("*" if facts.status.dirty else ""), "status")] if branch else []
 
 
+def _extensions(facts: FooterFacts) -> list[Span]:
+    shown = facts.status.extensions
+    return [(sanitize_line(" · ".join(shown[name] for name in sorted(shown))), "status")] if shown else []
+
+
 def _queue(facts: FooterFacts) -> list[Span]:
     return [(f"{len(facts.state.queue)} queued", "accent")] if facts.state.queue else []
 
@@ -486,6 +520,7 @@ RENDERERS: Mapping[str, Callable[[FooterFacts], list[Span]]] = {
     "model": _model,
     "directory": _directory,
     "branch": _branch,
+    "extensions": _extensions,
     "queue": _queue,
     "jobs": _jobs,
     "tokens": _tokens,

@@ -20,7 +20,7 @@ from tenuto.guard.terminal import sanitize_line
 from tenuto.private_files import replace_file
 from tenuto.protocol.part import ImagePart
 from tenuto.text.writable import to_json
-from tenuto.tui.complete.commands import Target, complete_argument, complete_command, find_target
+from tenuto.tui.complete.commands import Target, complete_argument, complete_command, complete_resource, find_target
 from tenuto.tui.complete.history import NO_EXTRAS, Extras, PromptHistory
 from tenuto.tui.complete.paste import Pastes
 from tenuto.tui.complete.paths import PathIndex
@@ -235,7 +235,8 @@ class Desk:
     """Works beside the loop and hands what it finds to the machine.
 
     `spawn` runs a coroutine beside everything else, `call_later` calls a function after so many seconds, `arguments`
-    finds the values that a command takes, `own_commands` what users and projects bring as such. `clock` is seconds.
+    finds the values that a command takes, `own_commands` what users and projects bring as such, `resources` what MCP
+    servers have to be mentioned. `clock` is seconds.
     Without `keeps_texts` no draft and no prompt is written, and no earlier draft is taken; earlier prompts are there.
     """
 
@@ -251,6 +252,7 @@ class Desk:
         call_later: Callable[[float, Callable[[], None]], Timer],
         arguments: Callable[[str, str], Awaitable[tuple[Choice, ...]]],
         own_commands: Callable[[], Awaitable[tuple[Command, ...]]],
+        resources: Callable[[], Awaitable[tuple[Choice, ...]]],
     ) -> None:
         self.images = Attacher(self._keep_image, handle, spawn)
         self._home = home
@@ -264,8 +266,9 @@ class Desk:
         self._call_later = call_later
         self._arguments = arguments
         self._own_commands = own_commands
+        self._resources = resources
         self._own_due = float("-inf")
-        self._command_typed = (0, Target("command", "", 0, 0))
+        self._asked: tuple[int, Target] | None = None
         self._history: PromptHistory | None = None
         self._history_lock = asyncio.Lock()
         self._paths: PathIndex | None = None
@@ -409,12 +412,12 @@ class Desk:
         if effect.in_shell:
             self._spawn(self._complete_shell(effect), "complete")
             return
-        target = find_target(effect.text, effect.cursor)
+        target = find_target(effect.text, effect.cursor, self._state.own_commands)
         if target is None:
             return
         if target.kind == "command":
+            self._asked = (effect.generation, target)
             self._offer(effect.generation, target, complete_command(target.query, self._state.own_commands))
-            self._command_typed = effect.generation, target
             if self._clock() >= self._own_due:
                 self._spawn(self._complete_own(), "complete")
         elif target.kind == "argument":
@@ -425,23 +428,25 @@ class Desk:
             self._spawn(self._complete_path(effect.generation, target, self._paths), "complete")
 
     async def _complete_own(self) -> None:
-        """Look what users and projects bring; offer what is new of it for what has been typed by then."""
+        """Look what users and projects bring; offer again, for what is typed by now, where that is something else."""
         self._own_due = self._clock() + OWN_SECONDS
         own = await self._own_commands()
-        if own != self._state.own_commands:
+        if own != self._state.own_commands and self._asked is not None:
             self._handle(intents.OwnCommandsFound(own))
-            generation, target = self._command_typed
+            generation, target = self._asked
             if generation == self._state.completion_generation:
                 self._offer(generation, target, complete_command(target.query, own))
 
     async def _complete_path(self, generation: int, target: Target, index: PathIndex) -> None:
         """Answer from the listing that there is; when that is old, again from a new one."""
+        resources = complete_resource(await self._resources(), target.query)
         items = await asyncio.to_thread(index.complete, target.query)
-        self._offer(generation, target, items)
+        self._offer(generation, target, (*items, *resources))
         if not index.is_stale or generation != self._state.completion_generation:
             return
         if await asyncio.to_thread(index.refresh) and generation == self._state.completion_generation:
-            self._offer(generation, target, await asyncio.to_thread(index.complete, target.query))
+            items = await asyncio.to_thread(index.complete, target.query)
+            self._offer(generation, target, (*items, *resources))
 
     async def _complete_shell(self, effect: Complete) -> None:
         from tenuto.tui.complete.paths import complete_shell, find_shell_target

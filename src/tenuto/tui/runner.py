@@ -33,6 +33,7 @@ from tenuto.protocol.event import (
     AssistantMessageEvent,
     AssistantTextDeltaEvent,
     AssistantThinkingDeltaEvent,
+    ChildTranscriptEvent,
     EarlierEntriesEvent,
     SessionOpenedEvent,
     ShellFinishedEvent,
@@ -116,6 +117,10 @@ class LateRuntime:
     async def complete_argument(self, name: str, typed: str) -> tuple[Choice, ...]:
         """Return what may stand behind a command."""
         return await (await self._wait()).complete_argument(name, typed)
+
+    async def resources(self) -> tuple[Choice, ...]:
+        """Return what MCP servers have to be mentioned."""
+        return await (await self._wait()).resources()
 
     async def _wait(self) -> RuntimePort:
         # One after the other: who comes while the first ones are being let through must not overtake them.
@@ -224,12 +229,17 @@ class RuntimePort(Protocol):
         """Return what may stand behind a command, of which `typed` is there."""
         ...
 
+    async def resources(self) -> tuple[Choice, ...]:
+        """Return what MCP servers have to be mentioned as `@server:uri`."""
+        ...
+
 
 CallLater = Callable[[float, Callable[[], None]], Timer]
 _FOREIGN = (
     AssistantMessageEvent
     | AssistantTextDeltaEvent
     | AssistantThinkingDeltaEvent
+    | ChildTranscriptEvent
     | EarlierEntriesEvent
     | ShellFinishedEvent
     | ShellOutputEvent
@@ -286,6 +296,7 @@ class Runner:
             call_later=self._later,
             arguments=runtime.complete_argument,
             own_commands=runtime.own_commands,
+            resources=runtime.resources,
         )
         self._resting = RestingCollector(clock, self._later)
         self._unsubscribe: Callable[[], None] | None = None
@@ -486,7 +497,8 @@ class Runner:
         from tenuto.command.registry import find_command
 
         name = line.split(maxsplit=1)[0]
-        command = find_command(name.removeprefix("/"))
+        word = name.removeprefix("/")
+        command = find_command(word) or next((one for one in self.state.own_commands if one.name == word), None)
         can_stop = command is not None and command.stoppable
         lasting = self._later(COMMAND_PATIENCE, lambda: self.handle(intents.CommandLasts(name, can_stop)))
         task = asyncio.current_task()

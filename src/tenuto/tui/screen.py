@@ -189,6 +189,8 @@ class Screen:
             "approval.full": self._show_whole_approval,
             "help.up": lambda: surface.chrome.scroll_help(-1),
             "help.down": lambda: surface.chrome.scroll_help(1),
+            "child.up": lambda: surface.chrome.scroll_help(-1),
+            "child.down": lambda: surface.chrome.scroll_help(1),
             "suspend": self._suspend,
         }
         self.keyboard = Keyboard(self.runner, lambda: surface.editor, self.actions, clock)

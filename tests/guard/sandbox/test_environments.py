@@ -21,7 +21,7 @@ def test_an_environment_of_python_that_lies_in_a_temporary_folder_runs_with_its_
     (package,) = environment.glob("lib/python*/site-packages")
     (package / "only_here.py").write_text("print('imported')\n")
     with tempfile.TemporaryDirectory() as private:
-        places = Places(workspace=str(tmp_path / "work"), private=private, own_home=str(tmp_path / "own"), outputs="")
+        places = Places(workspace=str(tmp_path / "work"), private=private, own_home=str(tmp_path / "own"))
         (tmp_path / "work").mkdir()
         environ = {"PATH": f"{environment}/bin:/usr/bin:/bin", "HOME": str(tmp_path / "work")}
         sandbox = Sandbox(lambda _private: places, wish="bubblewrap")

@@ -53,10 +53,11 @@ async def test_s22_no_secret_place_can_be_read(kind):
             assert SECRET not in text, line
 
 
+@pytest.mark.parametrize("folder", ["skills", "plugins"])
 @pytest.mark.parametrize("kind", KINDS)
-async def test_s22_scripts_of_the_users_own_skills_run_and_the_rest_of_the_home_stays_hidden(kind):
+async def test_s22_scripts_of_the_users_own_skills_run_and_the_rest_of_the_home_stays_hidden(kind, folder):
     with places(kind) as made:
-        script = made.own_home / "skills" / "notes" / "scripts" / "collect.sh"
+        script = made.own_home / folder / "notes" / "scripts" / "collect.sh"
         script.parent.mkdir(parents=True)
         script.write_text("#!/bin/sh\necho collected\n")
         script.chmod(0o755)
@@ -161,6 +162,12 @@ PROBES = {
     "io_uring": 'python3 -c "import ctypes; raise SystemExit(ctypes.CDLL(None).syscall(425, 1, 0) == -1)"',
     "vsock": 'python3 -c "import socket; socket.socket(40, 1)"',
     "packets": 'python3 -c "import socket; socket.socket(17, 3, 0)"',
+    "interfaces": 'python3 -c "import fcntl, socket, struct; '
+    "fcntl.ioctl(socket.socket(), 0x8914, struct.pack('16sh14x', b'lo', 0))\"",
+    "the network of the machine": "nsenter --net=/proc/1/ns/net true || nsenter --net=/proc/{owner}/ns/net true",
+    "a network of its own": "unshare -n true",
+    "raw packets of the internet": 'python3 -c "import socket; socket.socket(2, 3, 1)"',
+    "a low port": "python3 -c \"import socket; socket.socket().bind(('127.0.0.1', 80))\"",
     "kernel settings": "exec 3>>/proc/sys/kernel/core_pattern",
     "disks": "python3 -c \"import os, stat; os.mknod('disk', stat.S_IFBLK | 0o600, os.makedev(8, 0))\"",
     "shadow": "cat /etc/shadow",

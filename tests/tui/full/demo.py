@@ -92,6 +92,9 @@ class DemoRuntime(FakeRuntime):
                 pass
         return operation.submission_id
 
+    async def resources(self) -> tuple[Choice, ...]:
+        return ()
+
     async def complete_argument(self, name: str, typed: str) -> tuple[Choice, ...]:
         return ()
 

@@ -40,6 +40,7 @@ class FakeRuntime:
         self.outcomes: list[CommandOutcome] = [Say("done")]
         self.arguments: tuple[Choice, ...] = ()
         self.brought: tuple[Command, ...] = ()
+        self.mentionable: tuple[Choice, ...] = ()
 
     def subscribe(self, listener: Callable[[AnyEvent], None]) -> Callable[[], None]:
         self.listeners.append(listener)
@@ -64,6 +65,9 @@ class FakeRuntime:
 
     async def complete_argument(self, name: str, typed: str) -> tuple[Choice, ...]:
         return self.arguments
+
+    async def resources(self) -> tuple[Choice, ...]:
+        return self.mentionable
 
     async def run_command(self, line: str) -> list[CommandOutcome]:
         self.commands.append(line)

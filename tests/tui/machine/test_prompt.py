@@ -206,6 +206,23 @@ def test_a_directory_behind_a_command_is_typed_out_without_its_slash():
     assert driver.state.draft.text == "look into @docs/", "in a prompt Enter goes on with what is in it"
 
 
+def test_a_folder_that_is_typed_in_full_behind_a_command_wins_over_what_is_in_it():
+    inside = (CompletionItem("../docs/a/", "../docs/a/"), CompletionItem("../docs/b/", "../docs/b/"))
+    driver = Driver()
+    driver.type("/title ../docs/")
+    offer(driver, *inside, start=7, end=15)
+    assert RunCommand("/title ../docs/") in driver.feed(AcceptCompletion(send=True))
+    driver.type("/title ../docs/")
+    offer(driver, *inside, start=7, end=15)
+    driver.feed(AcceptCompletion())
+    assert driver.state.draft.text == "/title ../docs/a/", "Tab goes into it"
+    driver.type("/title ../docs/")
+    offer(driver, *inside, start=7, end=15)
+    driver.feed(MoveCompletion(1))
+    driver.feed(AcceptCompletion(send=True))
+    assert driver.state.draft.text == "/title ../docs/b/", "what was chosen counts"
+
+
 REDO = CompletionItem("redo", "redo", runs=True)
 DROP = CompletionItem("drop", "drop", runs=True)
 

@@ -15,7 +15,7 @@ from tenuto.protocol.part import TextPart, ToolCallPart
 from tenuto.tui.state.effects import MatchShown, PlaceKept, PlaceRestored, Submit, Toast
 from tenuto.tui.state.intents import AcceptSearch, Escape, LeaveTranscript, MoveMatch, OpenSearch, SearchChanged
 from tenuto.tui.state.item import AssistantItem, Item, ToolItem
-from tenuto.tui.state.state import Search
+from tenuto.tui.state.search import Search
 from tenuto.tui.state.texts import searched_text
 from tests.tui.machine.driving import SESSION, Driver, user
 

@@ -15,6 +15,7 @@ from tenuto.protocol.event import (
     CompactionProgressEvent,
     CompactionStartEvent,
     ContextUsageEvent,
+    OfferedAnswer,
     TaskFinishedEvent,
     TaskSettledEvent,
     TaskStartedEvent,
@@ -121,6 +122,21 @@ def asking_for_a_command() -> list[AnyEvent]:
             session_id=SESSION, request_id="r1", call_id="c9", tool="bash", summary="rm -r build",
             detail="rm -r build && make -j2 all 2>&1 | tail -20", reason="rm -r deletes files",
             kinds=kinds("this exact command"),
+        ),
+    ]  # fmt: skip
+
+
+def asking_a_question() -> list[AnyEvent]:
+    return [
+        OPENED, user("Book it."), STARTED,
+        ApprovalRequestedEvent(
+            session_id=SESSION, request_id="r1", call_id="", tool="mcp", kind="question",
+            summary="booking asks: How many people come, and when?",
+            detail="How many: children count as well\nA whole number, at least 1", asked=0, behind=2,
+            answers=(
+                OfferedAnswer(label="As proposed: 2"), OfferedAnswer(label="Write it", writes=True),
+                OfferedAnswer(label="Leave it out"), OfferedAnswer(label="Decline: nothing is sent"),
+            ),
         ),
     ]  # fmt: skip
 

@@ -7,6 +7,7 @@ from tenuto.protocol.message import (
     FoundView,
     LinesView,
     NotNowView,
+    OwnView,
     PageView,
     PlanView,
     ShellView,
@@ -120,6 +121,16 @@ def result(name: str, text: str, **fields: object) -> ToolResultMessage:
     return ToolResultMessage(call_id="c1", name=name, parts=(TextPart(text=text),), **fields)  # type: ignore[arg-type]
 
 
+DRAWN = OwnView(
+    extension="counting",
+    lines=(
+        ((".py   ", "path"), ("##########", "accent"), (" 30", "dim")),
+        ((".md   ", "path"), ("#", "accent"), (" 4 \x1b[31m", "no such style")),
+        (("a row that is too long for a narrow screen, and is wrapped there at its words, not cut", "text"),),
+    ),
+)
+
+
 def tool(name: str, arguments: str = "{}", **fields: object) -> ToolItem:
     state = fields.pop("state", "done")
     return ToolItem(name=name, arguments=arguments, state=state, call_id="c1", **fields)  # type: ignore[arg-type]
@@ -201,6 +212,11 @@ def tool_items() -> list[Item]:
             "compact",
             '{"focus":"the parser"}',
             result=result("compact", "Nothing was done.", ui=(NotNowView(reason="nothing new"),), is_error=True),
+        ),
+        tool(
+            "line_counts",
+            '{"ending":""}',
+            result=result("line_counts", ".py: 30\n.md: 4", ui=(DRAWN,)),
         ),
         tool("mcp__db__query", '{"sql":"select 1","limit":5}', result=result("query", "1\n2\n3\n4\n5\n6\n7")),
         tool(

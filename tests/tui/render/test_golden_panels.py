@@ -39,6 +39,7 @@ class Machine:
 SCENES: dict[str, Sequence[AnyEvent | Intent]] = {
     "a command to allow": [*scenes.asking_for_a_command()],
     "a change to allow": [*scenes.asking_for_a_change()],
+    "a question of a server": [*scenes.asking_a_question()],
     "a list to pick from": [scenes.OPENED, scenes.tree()],
     "queue and todo": [
         *scenes.working_through_a_list(),

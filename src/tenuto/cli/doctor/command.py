@@ -13,10 +13,9 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
-from tenuto.cli.arguments import working_directory
-from tenuto.cli.doctor import brought, files, guards, models, programs, screen, servers
+from tenuto.cli.doctor import brought, files, guards, models, programs, screen
 from tenuto.cli.doctor.rows import Row, State, Streams, Surroundings, count_states, print_rows
-from tenuto.cli.parsing import Parser, complain, parse, say_json
+from tenuto.cli.parsing import Parser, parse_here, say_json
 from tenuto.config.sources import read_sources, settings_of
 from tenuto.core.models import open_models
 from tenuto.exit_codes import FAILED, OK
@@ -41,14 +40,10 @@ CHECKS: tuple[Check, ...] = (
     models.check_local_servers,
     models.check_catalogue,
     files.check_settings,
-    files.check_instructions,
-    files.check_hooks,
     guards.check_sandbox,
     guards.check_approvals,
     guards.check_trust,
-    brought.check_skills,
-    brought.check_commands,
-    servers.check_mcp,
+    brought.check_brought,
     files.check_home,
     files.check_disk,
     files.check_sessions,
@@ -82,12 +77,10 @@ def build_parser() -> argparse.ArgumentParser:
 
 def run_doctor(arguments: tuple[str, ...], home: Path, environ: Mapping[str, str]) -> int:
     """Run `tenuto doctor`; returns the exit code."""
-    parsed = parse(build_parser(), arguments)
-    if isinstance(parsed, int):
-        return parsed
-    cwd = working_directory(parsed.cwd)
-    if isinstance(cwd, str):
-        return complain(cwd)
+    asked = parse_here(build_parser(), arguments)
+    if isinstance(asked, int):
+        return asked
+    parsed, cwd = asked
     streams = find_streams()
     rows = asyncio.run(examine(home, cwd, environ, streams, online=parsed.online))
     if parsed.json:

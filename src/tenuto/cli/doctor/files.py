@@ -1,4 +1,4 @@
-"""Checks of files: settings and where each comes from, instruction files, Tenuto's home, sessions, the disk."""
+"""Checks of files: settings and where each comes from, Tenuto's home, sessions, the disk."""
 
 from __future__ import annotations
 
@@ -14,11 +14,8 @@ from msgspec import Struct, field
 from tenuto.cli.doctor.rows import Row, Surroundings
 from tenuto.cli.parsing import shown_value
 from tenuto.config.fitting import name_key
-from tenuto.config.instructions import read_instructions
-from tenuto.config.project import HOOKS_FILE, find_hook_files
 from tenuto.config.settings import UiSettings
 from tenuto.config.sources import ENVIRONMENT, Source, made_settings
-from tenuto.extension.hooks.files import may_run, read_hook_files
 from tenuto.private_files import write_new
 from tenuto.session.library.catalog import BIN, list_bin, session_directories
 from tenuto.session.paths import SESSIONS
@@ -71,41 +68,6 @@ def _made(place: Surroundings) -> Iterator[str]:
     for one in made_settings(place.sources):
         over = "; overruled" if one.overruled else ""
         yield f"{name_key(one.key)} = {shown_value(one.key, one.value)} ({place.short(one.place)}{over})"
-
-
-async def check_instructions(place: Surroundings) -> list[Row]:
-    """Tell the instruction files that a session here gets, and those that are not read."""
-    found = read_instructions(place.home, place.cwd, place.settings.instructions.also)
-    rows = [
-        Row("instructions", place.short(problem), "note", "change or remove it; the model does not get it")
-        for problem in found.problems
-    ]
-    files = [*found.files, *found.on_touch]
-    details = tuple(
-        f"{place.short(file.path)}: {len(file.text):,} characters"
-        + (", cut" if file.truncated else "")
-        + (f", for {', '.join(file.patterns)}" if file.patterns else "")
-        for file in files
-    )
-    none = "none; /init writes an AGENTS.md"
-    return [*rows, Row("instructions", plural(len(files), "file") if files else none, details=details)]
-
-
-async def check_hooks(place: Surroundings) -> list[Row]:
-    """Tell the hooks that run here, those that do not, and what is wrong with their files."""
-    settings = place.settings.hooks
-    if not settings.enabled:
-        return [Row("hooks", "switched off (hooks.enabled)")]
-    files = find_hook_files(place.home, place.cwd, place.environ, shared=settings.shared)
-    read = read_hook_files(files)
-    rows = [Row("hooks", place.short(problem), "note", "change it, or leave it out") for problem in read.problems]
-    running = [command for command in read.commands if may_run(command)]
-    left = len(read.commands) - len(running)
-    if left:
-        do = f"read them; copy to {place.short(place.home / HOOKS_FILE)} what is to run"
-        rows.append(Row("hooks", f"{plural(left, 'hook')} of this project not run", "note", do))
-    details = tuple(f"{place.short(command.file.path)}: {command.name}" for command in running[:MAX_DETAILS])
-    return [*rows, Row("hooks", plural(len(running), "hook") if running else "none", details=details)]
 
 
 class Inventory(Struct):

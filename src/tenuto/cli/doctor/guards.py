@@ -6,7 +6,7 @@ import asyncio
 import sys
 
 from tenuto.cli.doctor.rows import Row, Surroundings
-from tenuto.cli.sandboxing import describe_machine
+from tenuto.cli.sandboxing import describe_machine, describe_network
 from tenuto.config.saved_approvals import FILE, SavedApprovals
 from tenuto.core.state.trust import look_at_project
 from tenuto.guard.rules import RuleError, read_rules, rule_of
@@ -20,8 +20,10 @@ async def check_sandbox(place: Surroundings) -> list[Row]:
     wishes = place.settings.sandbox
     holds, said = await asyncio.to_thread(describe_machine, wishes)
     if holds:
-        network = "; commands have the network (sandbox.network)" if wishes.network else ""
-        return [Row("sandbox", f"{said}{network}")]
+        network = await asyncio.to_thread(describe_network, wishes)
+        if network.fault:
+            return [Row("sandbox", f"{said}; {network.found}: {network.fault}", "note", network.do)]
+        return [Row("sandbox", f"{said}; {network.found}")]
     if not wishes.enabled:
         where = place.where(("sandbox", "enabled"))
         found = f"{said}; mode auto runs commands with your rights"

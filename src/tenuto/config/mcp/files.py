@@ -25,8 +25,12 @@ from tenuto.config.mcp.servers import (
     describe_server,
     read_server,
 )
+from tenuto.config.plugins.installed import FILE as PLUGINS_FILE
+from tenuto.config.plugins.installed import usable_plugins
+from tenuto.config.plugins.manifest import Plugin, plugin_variables
 from tenuto.config.project import RefusedFileError, project_root, read_text
 from tenuto.config.settings import Settings
+from tenuto.config.sources import load_settings
 from tenuto.private_files import make_directory, replace_file
 from tenuto.text.bounding import shorten
 from tenuto.text.writable import clean_text, to_json
@@ -57,6 +61,7 @@ def read_configured(home: Path, cwd: Path, settings: Settings) -> Configured:
     """Return the servers of the settings, of Tenuto's home and of the project. Starts nothing, never raises."""
     problems: list[str] = []
     own = [*of_settings(settings, home, problems), *_of_file(home / OWN_FILE, (), problems)]
+    own += plugin_servers(home, problems)
     brought = project_servers(cwd, home, problems)
     trusted = trusted_names(brought, cwd, home)
     counted: dict[str, NamedServer] = {}
@@ -91,10 +96,19 @@ def trust_item(one: NamedServer, project: Project) -> TrustItem:
     )
 
 
-def waiting_items(project: Project) -> list[TrustItem]:
-    """Return the servers that a project brings, as far as no file of the user's names them already."""
-    own = {one.name for one in _of_file(project.home / OWN_FILE, (), [])}
+def waiting_items(project: Project, environ: Mapping[str, str]) -> list[TrustItem]:
+    """Return the servers that a project brings, as far as the user does not name them already; none with servers off.
+
+    The settings are read only where there are any.
+    """
     brought = project_servers(project.cwd, project.home, [])
+    if not brought:
+        return []
+    settings, _ = load_settings(project.home, project.cwd, environ)
+    if not settings.mcp.enabled:
+        return []
+    named = [*of_settings(settings, project.home, []), *_of_file(project.home / OWN_FILE, (), [])]
+    own = {one.name for one in named}
     return [trust_item(one, project) for one in brought if one.server.enabled and one.name not in own]
 
 
@@ -118,8 +132,53 @@ def of_settings(settings: Settings, home: Path, problems: list[str]) -> list[Nam
 def may_have_servers(home: Path, cwd: Path, settings: Settings) -> bool:
     """Say, at the price of a look at three names, whether there may be servers."""
     root = project_root(cwd)
-    files = (home / OWN_FILE, *(root / name for name in PROJECT_FILES))
+    files = (home / OWN_FILE, home / PLUGINS_FILE, *(root / name for name in PROJECT_FILES))
     return settings.mcp.enabled and (bool(settings.mcp.servers) or any(map(os.path.lexists, files)))
+
+
+def plugin_servers(home: Path, problems: list[str]) -> list[NamedServer]:
+    """Return the servers of the plugins that count, named as Claude Code names them."""
+    found: list[NamedServer] = []
+    for plugin in usable_plugins(home):
+        for file in plugin.servers:
+            try:
+                values = read_json(file, (plugin.root,))
+            except (McpFileError, FileNotFoundError) as error:
+                problems.append(str(error))
+                continue
+            listed = servers_in(values) or (values if file != plugin.manifest else {})  # some have no object around
+            entries = {
+                f"plugin_{plugin.name}_{name}": _in_plugin(entry, plugin, file) for name, entry in listed.items()
+            }
+            found += _named(entries, str(file), problems)
+    return found
+
+
+def _in_plugin(entry: object, plugin: Plugin, file: Path) -> object:
+    """Return a server's entry with the plugin's places put in: what it names there, and what its program is told."""
+    if not isinstance(entry, dict):
+        return entry
+    made = cast("dict[str, Any]", _expanded(cast("object", entry), plugin))
+    command, env, cwd = made.get("command"), made.get("env"), made.get("cwd")
+    if isinstance(command, str) and command.startswith("./"):
+        made["command"] = str(plugin.root / command)
+    if isinstance(command, str) and (cwd is None or isinstance(cwd, str)) and (cwd or file.name == "mcp.json"):
+        made["cwd"] = str(plugin.root / (cwd or ""))  # Open Plugins: a server starts in its plugin's folder
+    if isinstance(command, str) and (env is None or isinstance(env, dict)):
+        made["env"] = {**(cast("dict[str, Any]", env) or {}), **plugin_variables(plugin.root)}
+    return made
+
+
+def _expanded(value: object, plugin: Plugin) -> object:
+    match value:
+        case str():
+            return plugin.expand(value)
+        case list():
+            return [_expanded(one, plugin) for one in cast("list[object]", value)]
+        case dict():
+            return {key: _expanded(one, plugin) for key, one in cast("dict[str, object]", value).items()}
+        case _:
+            return value
 
 
 def read_json(file: Path, inside: tuple[Path, ...] = ()) -> dict[str, Any]:

@@ -75,14 +75,20 @@ class AgentTask:
                     return
             elif proposed_plan(message):
                 self._unfinished.note_calls(())
-                if not await hand_over(self._live, message, self._submission_id):
+                if not await hand_over(self._live, message, self._submission_id) and await self._may_end(message):
                     return
-            elif not self._goes_on(message) and not await self._hooks.holds(message):
-                await self._compact_as_asked()
+            elif not self._goes_on(message) and await self._may_end(message):
                 return
             await self._live.task.boundary.cross()
             await self._send_steering()
             await self._compact_between_steps()
+
+    async def _may_end(self, message: AssistantMessage) -> bool:
+        """Say whether the turn ends with an answer, and compact then when that was asked for."""
+        if await self._hooks.holds(message):
+            return False
+        await self._compact_as_asked()
+        return True
 
     async def _run_calls(self, calls: list[ToolCallPart]) -> bool:
         """Run an answer's calls; whether the work ends with them."""
@@ -164,6 +170,7 @@ class AgentTask:
         while queue := self._live.session.state.queue:
             ensure_system_entry(self._live)
             close_open_plan(self._live)
+            self._live.task.questions = self._live.task.added = 0
             self._live.store_side_commands()
             await remind_at_prompt(self._live)
             if await self._send(queue[0]):
@@ -290,17 +297,32 @@ def _running_jobs(live: LiveSession) -> str:
 def check_limits(live: LiveSession) -> None:
     """Count a call of the model that comes next. Raises `EndedEarlyError` where it is over a limit of the run.
 
-    What sub-agents cost counts while they run, too.
+    What sub-agents call and cost counts, while they run too.
     """
     task = live.task
     if task.spent_before is None:
         task.spent_before = live.session.state.usage.cost or 0.0
-    turns = live.limits.turns
-    if turns is not None and task.turns >= turns:
-        name = "--max-turns" if live.kind is None else "[agents] max_steps"
-        raise EndedEarlyError("limit_reached", f"stopped after {turns} turns ({name})")
+    if live.kind is not None and live.limits.turns is not None and task.turns >= live.limits.turns:
+        raise EndedEarlyError("limit_reached", f"stopped after {live.limits.turns} turns ({_child_limit(live)})")
+    _check_run_turns(live.root)
     _check_cost(live)
     task.turns += 1
+    if live.parent is not None:
+        live.root.task.turns_below += 1
+
+
+def _child_limit(live: LiveSession) -> str:
+    """Return what bounds the calls of a sub-agent: its file, or the settings."""
+    is_own = live.kind is not None and live.kind.max_turns == live.limits.turns
+    return "maxTurns of its file" if is_own else "[agents] max_steps"
+
+
+def _check_run_turns(root: LiveSession) -> None:
+    """Raise `EndedEarlyError` where a run, its sub-agents included, has made all calls of the model that it may."""
+    task, limit = root.task, root.limits.turns
+    if limit is not None and task.turns + task.turns_below >= limit:
+        below = f", {task.turns_below} of them by sub-agents" if task.turns_below else ""
+        raise EndedEarlyError("limit_reached", f"stopped after {limit} turns{below} (--max-turns)")
 
 
 def _check_cost(live: LiveSession) -> None:

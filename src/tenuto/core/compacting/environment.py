@@ -24,7 +24,7 @@ from tenuto.core.state.request import build_request
 from tenuto.core.state.skill_notes import fitting_skills
 from tenuto.core.state.windows import learn_from, split_model
 from tenuto.protocol.compaction import CacheState, CompactionModel
-from tenuto.protocol.entry import SkillEntry, UndoEntry, ViewEditEntry
+from tenuto.protocol.entry import KEPT, ExtensionEntry, SkillEntry, UndoEntry, ViewEditEntry
 from tenuto.protocol.message import AssistantMessage, CompactionEntry, SystemMessage
 from tenuto.protocol.model import (
     Finished,
@@ -35,7 +35,10 @@ from tenuto.protocol.model import (
     RemoteCompactor,
     StreamPart,
 )
+from tenuto.protocol.part import text_of
 from tenuto.session.view.projection import project
+from tenuto.session.view.tree import newest_of_kind
+from tenuto.text.estimate import estimate_text
 
 
 class CountedClient:
@@ -173,6 +176,10 @@ OVERFLOW_DIVISOR = 3
 """Of a refused request at most this part stays word for word, and of its texts of the user this part."""
 
 
+KEPT_DIVISOR = 20
+"""Of the window, at most this part is spent on what extensions want kept."""
+
+
 def ignore_progress(_stage: str, _tokens: int) -> None:
     """Tell nobody how far a summary is."""
 
@@ -293,6 +300,7 @@ def _session_data(live: LiveSession) -> SessionData:
     state = live.session.state
     skills = fitting_skills(state.skills, live.budget().window)
     return SessionData(
+        notes=kept_notes(live),
         skills=skills,
         skills_left=tuple(skill.name for skill in state.skills if skill not in skills),
         pins=tuple(pin.text for pin in fitting_pins(state.pins, live.budget().window)),
@@ -301,6 +309,21 @@ def _session_data(live: LiveSession) -> SessionData:
         jobs=tuple(describe_job(job) for job in live.tool_context.jobs.running()),
         recall=live.tools.get("recall") is not None,
     )
+
+
+def kept_notes(live: LiveSession) -> tuple[str, ...]:
+    """Return what extensions want kept word for word: all of it, or where it is too much the newest."""
+    room = live.budget().window // KEPT_DIVISOR
+    kept: list[str] = []
+    for entry in newest_of_kind(live.session.path(), ExtensionEntry):
+        text = text_of(entry.parts)
+        if not entry.in_view or bytes(entry.state) != bytes(KEPT) or text in kept:
+            continue
+        room -= estimate_text(text)
+        if room < 0:
+            break
+        kept.append(text)
+    return tuple(reversed(kept))
 
 
 def _tail_to_keep(live: LiveSession, request: CompactionRequest) -> int | None:

@@ -231,7 +231,7 @@ def _with_additions(context: BoundContext, answers: Sequence[tuple[str, BeforeCo
     focus = _bounded([answer.add_focus.strip() for _, answer in answers], limit)
     notes = _bounded([f"{name}: {text}" for name, answer in answers if (text := answer.add_text.strip())], limit)
     environment = context.environment
-    session_data = msgspec.structs.replace(environment.session_data, notes=notes)
+    session_data = msgspec.structs.replace(environment.session_data, notes=(*environment.session_data.notes, *notes))
     return dataclasses.replace(
         context,
         focus="\n".join(text for text in (context.focus, *focus) if text),

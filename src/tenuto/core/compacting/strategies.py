@@ -6,7 +6,7 @@ end, and neither the keys nor the end of the program wait for it.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import cast
@@ -23,7 +23,7 @@ from tenuto.config.settings import Settings
 from tenuto.core.errors import UsageError
 from tenuto.core.state.live import LiveSession
 from tenuto.core.state.windows import split_model
-from tenuto.extension.host import Lane, LaneError, describe_fault
+from tenuto.extension.lane import Lane, LaneError, describe_fault
 from tenuto.protocol.compaction import (
     CompactionContext,
     CompactionOutcome,
@@ -73,12 +73,15 @@ async def _choose(live: LiveSession) -> CompactionStrategy:
         return given
     if given is None and not name:
         return LadderCompaction()
+    own = await _of_extension(live, name) if given is None else None
     lane = Lane(f"strategy {name}".strip(), lambda error: None)
     owner = OwnerLoop()
 
     def load() -> CompactionStrategy:
         if given is not None:
             return check_strategy(given, FROM_PYTHON)
+        if own is not None:
+            return check_strategy(own(), f"compaction.strategy {name}")
         return load_strategy(name, _dependencies(live, owner), live.home / STRATEGIES_FOLDER)
 
     limit = live.settings.extensions.hook_timeout
@@ -97,6 +100,14 @@ async def _choose(live: LiveSession) -> CompactionStrategy:
         return found
     live.on_leave.append(lane.close)
     return StrategyOnThread(found, lane, owner, limit)
+
+
+async def _of_extension(live: LiveSession, name: str) -> Callable[..., object] | None:
+    """Return what makes the strategy of a name without a module, if an extension has registered one."""
+    if ":" in name:
+        return None
+    host = await live.extensions.host()
+    return host.find_strategy(name) if host is not None else None
 
 
 def _is_built_in(strategy: object) -> bool:

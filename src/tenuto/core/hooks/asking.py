@@ -5,7 +5,8 @@ Where a session has no hook files nothing of `tenuto.extension.hooks` is importe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tenuto.core.state.live import LiveSession, SessionServices
@@ -16,7 +17,7 @@ from tenuto.text.bounding import shorten
 
 if TYPE_CHECKING:
     from tenuto.extension.hooks.answers import Heard
-    from tenuto.extension.hooks.files import EventName
+    from tenuto.extension.hooks.files import EventName, HookCommand
 
 HOOK_KIND = "hook"
 """The kind of notes and notices that say what hooks did."""
@@ -38,8 +39,9 @@ async def ask(
     *,
     names: tuple[str, ...] = (),
     longest: float | None = None,
+    among: Sequence[HookCommand] | None = None,
 ) -> Heard | None:
-    """Return what the hooks that match one of these names say; `None` where nobody is asked."""
+    """Return what the hooks that match one of these names, of `among` these, say; `None` where nobody is asked."""
     hooks = services.hooks
     if hooks is None or not hooks.listens(event):
         return None
@@ -52,7 +54,15 @@ async def ask(
         "model": services.session.state.model,
         **details,
     }
-    return await hooks.ask(event, told, names=names, longest=longest)
+    return await hooks.ask(event, told, names=names, longest=longest, among=among)
+
+
+async def ask_at_childs_end(
+    parent: SessionServices, child: str, agent: str, directory: Path, details: Mapping[str, object]
+) -> Heard | None:
+    """Return what the hooks of a session say at the end of a sub-agent of it; `child` is the id of its session."""
+    told = {"agent_id": child, "agent_type": agent, "agent_transcript_path": str(directory / LOG_NAME), **details}
+    return await ask(parent, "SubagentStop", told, names=(agent,))
 
 
 def carry_out(live: LiveSession, heard: Heard) -> None:

@@ -59,7 +59,9 @@ class CallHooks:
         self._note(heard, meant)
         if heard.denial or heard.ending:
             return Ruling(call=call, denial=f"A hook blocked this {meant.name} call; it was not run: {_why(heard)}")
-        changes = [(command, answer.changed) for command, answer in heard.answers if answer.changed is not None]
+        changes = [
+            (command, changed) for command, answer in heard.answers if (changed := answer.change_of(told)) is not None
+        ]
         for command, changed in changes[-1:]:
             ours = our_input(meant.name, told, changed)
             if ours != values:

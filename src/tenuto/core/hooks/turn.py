@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from tenuto.core.errors import TaskFailedError
-from tenuto.core.hooks.asking import HOOK_KIND, SHOWN, ask, carry_out, settle, tell
+from tenuto.core.hooks.asking import HOOK_KIND, SHOWN, ask, ask_at_childs_end, carry_out, settle, tell
 from tenuto.core.state.live import LiveSession
 from tenuto.protocol.entry import DequeuedEntry, QueuedEntry
 from tenuto.protocol.event import PromptReturnedEvent
@@ -69,13 +70,19 @@ class TurnHooks:
         """A prompt of the user's begins a turn."""
         self._held = 0
 
+    async def _ask_at_end(self, details: Mapping[str, object]) -> Heard | None:
+        """Ask whether the agent may end: of a sub-agent in the name of the session that it works for."""
+        live = self._live
+        if live.kind is None or live.parent is None:
+            return await ask(live, "Stop", details)
+        return await ask_at_childs_end(live.parent, live.id, live.kind.name, live.session.directory, details)
+
     async def holds(self, message: AssistantMessage) -> bool:
         """Say whether hooks have the agent go on, although its answer asks for nothing."""
         live = self._live
-        if live.kind is not None:
-            return False
-        details = {"stop_hook_active": self._held > 0, "last_assistant_message": text_of(message.parts)}
-        heard = await ask(live, "Stop", details)
+        heard = await self._ask_at_end(
+            {"stop_hook_active": self._held > 0, "last_assistant_message": text_of(message.parts)}
+        )
         if heard is None:
             return False
         carry_out(live, heard)
@@ -85,8 +92,9 @@ class TurnHooks:
             tell(live, f"Hooks have put off the end of this turn {MAX_HELD} times; it ends now.", warns=True)
             return False
         self._held += 1
+        who = "agent" if live.kind is None else "sub-agent"
         for command, answer in heard.of("deny"):
-            tell(live, f"The {command.name} has the agent go on: {shorten(answer.reason, SHOWN)}")
+            tell(live, f"The {command.name} has the {who} go on: {shorten(answer.reason, SHOWN)}")
         text = f"Your answer does not end the turn: a hook of the user's has you go on.\n{heard.denial}"
         live.session.append(DeveloperMessage(text=text, kind=HOOK_KIND))
         return True

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from tenuto.core.bus import EventBus
 from tenuto.protocol.entry import Mode
-from tenuto.protocol.event import ApprovalKind, ApprovalRequestedEvent, ApprovalResolvedEvent
+from tenuto.protocol.event import ApprovalKind, ApprovalRequestedEvent, ApprovalResolvedEvent, OfferedAnswer
 from tenuto.protocol.message import DiffView
 from tenuto.protocol.operation import AnswerApprovalOperation, Decision
 
@@ -18,7 +18,7 @@ from tenuto.protocol.operation import AnswerApprovalOperation, Decision
 class Answer(Struct, frozen=True):
     """What the user said; `feedback` goes to the model with a denial, `mode` and `plan` with an approved plan.
 
-    `kind` is which of the question's kinds is allowed for longer.
+    `kind` is which of the question's kinds is allowed for longer, `choice` which of the offered answers was given.
     """
 
     decision: Decision
@@ -26,10 +26,13 @@ class Answer(Struct, frozen=True):
     mode: Mode | None = None
     plan: str = ""
     kind: int = 0
+    choice: int = 0
 
 
 class Question(Struct, frozen=True):
     """What the user is asked: the exact command, the diffs or the plan, why it asks, and what kinds may be allowed.
+
+    A question of a server has its `answers` with it.
 
     `asked` and `behind` count the questions before it and behind it that calls of the same answer ask.
     """
@@ -41,7 +44,8 @@ class Question(Struct, frozen=True):
     reason: str
     diffs: tuple[DiffView, ...] = ()
     kinds: tuple[ApprovalKind, ...] = ()
-    kind: Literal["call", "plan"] = "call"
+    kind: Literal["call", "plan", "question"] = "call"
+    answers: tuple[OfferedAnswer, ...] = ()
     asked: int = 0
     behind: int = 0
 
@@ -79,6 +83,7 @@ class OpenApprovals:
                     diffs=question.diffs,
                     kinds=question.kinds,
                     kind=question.kind,
+                    answers=question.answers,
                     asked=question.asked,
                     behind=question.behind,
                 )
@@ -102,6 +107,13 @@ class OpenApprovals:
         if future is None or future.done():
             return False
         future.set_result(
-            Answer(operation.decision, operation.feedback, operation.mode, operation.plan, operation.kind)
+            Answer(
+                operation.decision,
+                operation.feedback,
+                operation.mode,
+                operation.plan,
+                operation.kind,
+                operation.choice,
+            )
         )
         return True

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Protocol
 
+from tenuto.protocol.event import AnyEvent
 from tenuto.protocol.operation import AnyOperation
+from tenuto.session.session import Session
 
 
 class RunningChild(Protocol):
@@ -41,6 +44,19 @@ class RunningChild(Protocol):
         """Whether it, or one below it, waits for the user."""
         ...
 
+    @property
+    def session(self) -> Session:
+        """Its session."""
+        ...
+
+    def watch(self, listener: Callable[[AnyEvent], None] | None) -> None:
+        """Have its events told to one listener, in the place of the one before; `None`: to nobody."""
+        ...
+
+    def move_to_background(self) -> None:
+        """Let the commands that it and those below it wait for run on as background jobs."""
+        ...
+
     async def submit(self, operation: AnyOperation) -> str:
         """Hand it an operation."""
         ...
@@ -64,6 +80,11 @@ class Children:
             if found := child if child_id == session_id else child.children.find(session_id):
                 return found
         return None
+
+    def move_to_background(self) -> None:
+        """Let the commands that they wait for run on as background jobs of theirs."""
+        for child in self.running.values():
+            child.move_to_background()
 
     @property
     def spent(self) -> float:

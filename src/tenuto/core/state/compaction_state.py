@@ -206,6 +206,10 @@ class BackgroundSummary(Struct, eq=False):
             raise
 
 
+MOST_WISHES = 20
+"""Of those that nobody has looked at yet."""
+
+
 class CompactionState(Struct, eq=False):
     """What a session knows of its compactions."""
 
@@ -228,4 +232,5 @@ class CompactionState(Struct, eq=False):
 
     def wish(self, by: str, focus: str) -> None:
         """Note that somebody asks for a compaction."""
-        self.wishes.append(Wish(by, focus))
+        if len(self.wishes) < MOST_WISHES:
+            self.wishes.append(Wish(by, focus))

@@ -51,7 +51,7 @@ from tenuto.tool.run.registry import ToolRegistry
 
 if TYPE_CHECKING:
     from tenuto.extension.hooks.commands import HookCommands
-    from tenuto.protocol.entry import ShellEntry
+    from tenuto.protocol.entry import ExtensionEntry, ShellEntry
     from tenuto.protocol.event import Outcome
     from tenuto.protocol.operation import OpeningOperation
     from tenuto.session.session import Session
@@ -144,6 +144,8 @@ class TaskState(Struct, eq=False):
     settled: bool = True
     turns: int = 0
     """Calls of the model since the session was opened."""
+    turns_below: int = 0
+    """Those of sub-agents of it, of theirs too."""
     spent_before: float | None = None
     """What the session had cost before the first of them, in US dollars; `None` before that."""
     submissions: int = 0
@@ -158,9 +160,22 @@ class TaskState(Struct, eq=False):
     """What hooks say of commands that ran for a prompt: told at the next boundary."""
     refused: int = 0
     """How many calls needed an approval that nobody could give, since the session was idle."""
+    entries: list[ExtensionEntry] = field(default_factory=list["ExtensionEntry"])
+    """What extensions add to the view at the next boundary."""
+    questions: int = 0
+    """How many questions extensions have asked the model since the user's last prompt."""
+    added: int = 0
+    """How many texts extensions have added since then."""
+    asking: set[asyncio.Future[str]] = field(default_factory=set["asyncio.Future[str]"])
+    """The questions of extensions that are being answered."""
     boundary: Boundary = field(default_factory=Boundary)
     """Where the running task can be held."""
     side_command: SideCommand = field(default_factory=SideCommand)
+
+    def end_questions(self) -> None:
+        """End what extensions ask the model: the turn that they do it in is over."""
+        for asking in tuple(self.asking):
+            asking.cancel()
 
 
 T = TypeVar("T")
@@ -169,6 +184,12 @@ LOOKED_AT = 200
 READ_ONLY = "Open elsewhere: nothing is written here, so nothing can be sent. /fork goes on in a copy."
 """What is said of a session that is only read, when it is opened and whenever something is to be sent (R-066)."""
 
+FIRST_RUN = (
+    "No key and no local model server was found, so the built-in offline model answers: fixed rules that drive the "
+    "real tools. To connect a model set ANTHROPIC_API_KEY or OPENAI_API_KEY, or start Ollama, LM Studio or llama.cpp; "
+    "then /model. Try: list, read README.md, run git status."
+)
+"""What a first run without any model says (DESIGN section 7)."""
 UNSAVED = "unsaved"
 NO_SANDBOX = "There is no sandbox here, so mode auto asks as edits does (--no-sandbox does without one)"
 COMPACT_TOOL, SKILL_TOOL, AGENT_TOOL = "compact", "skill", "agent"
@@ -377,9 +398,19 @@ class LiveSession(SessionServices, frozen=True, eq=False, kw_only=True):
     children: Children
 
     @property
+    def root(self) -> LiveSession:
+        """The session that no other has begun: its run's limits count what all below it do."""
+        return self if self.parent is None else self.parent.root
+
+    @property
     def is_asking(self) -> bool:
         """Whether something waits for the user's word: a call here, or one of a sub-agent."""
         return self.approvals.is_open or self.children.is_asking
+
+    def move_to_background(self) -> None:
+        """Let the commands that calls wait for, those of sub-agents too, run on as background jobs."""
+        self.tool_context.move_to_background()
+        self.children.move_to_background()
 
     def load_blob(self, sha256: str) -> bytes:
         """Return an image of the session or of a sub-agent that runs. Raises `FileNotFoundError`."""
@@ -523,8 +554,11 @@ class LiveSession(SessionServices, frozen=True, eq=False, kw_only=True):
             self.notify("The session is saved again.")
 
     def store_side_commands(self) -> None:
-        """Put what the user's commands beside the task have written into the history, at a boundary."""
-        if self.task.side_command.store(self.session):
+        """Put what came of the user's commands beside the task, and of extensions, into the history, at a boundary."""
+        entries, self.task.entries = self.task.entries, []
+        for entry in entries:
+            self.session.append(entry)
+        if self.task.side_command.store(self.session) or entries:
             self.publish_usage()
 
     def settled_event(self) -> TaskSettledEvent:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,9 @@ from tenuto.config.mcp.files import may_have_servers, read_configured
 from tenuto.config.settings import Settings
 from tenuto.guard.terminal import sanitize_line
 from tenuto.protocol.entry import Level
+from tenuto.protocol.model import ToolSchema
 from tenuto.session.store import PROCESSES, SERVERS
+from tenuto.text.bounding import shorten
 from tenuto.text.figures import plural
 
 if TYPE_CHECKING:
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from tenuto.tool.run.registry import ToolRegistry
 
 Notify = Callable[[str, Level], None]
+NAMED_CHARS = 120
+"""Of the names of tools that have changed."""
 
 
 class Place(Struct, frozen=True, kw_only=True):
@@ -47,8 +51,8 @@ class SessionServers:
         self._again: Callable[[], Coroutine[Any, Any, None]] | None = None
         self._settings = Settings().mcp
         self._notify: Notify = lambda _text, _level: None
-        self._tell_late: Callable[[tuple[str, ...]], bool] = lambda _names: False
-        self._said: tuple[str, ...] | None = None
+        self._told: Callable[[], tuple[ToolSchema, ...] | None] = lambda: None
+        self._said: dict[str, dict[str, ToolSchema]] = {}
         self._reloading = False
         self._problems: tuple[str, ...] = ()
         self.hub: McpHub | None = None
@@ -58,15 +62,15 @@ class SessionServers:
         settings: Settings,
         place: Place,
         notify: Notify,
-        tell_late: Callable[[tuple[str, ...]], bool],
+        told: Callable[[], tuple[ToolSchema, ...] | None],
         ask: Callable[[Elicitation], Awaitable[Reply]],
     ) -> None:
         """Look for servers and start them, beside everything else.
 
-        `tell_late` says whether the model was told of other tools than those of these names.
+        `told` returns what the model was told of tools that are not built in, `None` before its first request.
         """
-        self._registry.attach(None)
-        self._settings, self._notify, self._tell_late = settings.mcp, notify, tell_late
+        self._registry.attach("servers", None)
+        self._settings, self._notify, self._told = settings.mcp, notify, told
         if may_have_servers(place.home, place.cwd, settings):
             self._again = partial(self._start, settings, place, ask)
             self._starting = asyncio.create_task(self._again(), name="mcp servers")
@@ -84,7 +88,10 @@ class SessionServers:
             return
         from tenuto.tool.mcp.hub import Ears, McpHub
         from tenuto.tool.mcp.remote import Surroundings
+        from tenuto.tool.mcp.stored import StoredListings
 
+        stored = StoredListings(place.home, place.cwd)
+        known = await asyncio.to_thread(stored.load, configured.servers)
         around = Surroundings(
             cwd=place.cwd,
             home=place.home,
@@ -93,8 +100,8 @@ class SessionServers:
             records=place.folder / PROCESSES,
         )
         ears = Ears(notify=self._notify, changed=self._changed, ask=ask)
-        self.hub = McpHub(configured.servers, around, ears, settings.mcp.defer_over)
-        self._registry.attach(self.hub)
+        self.hub = McpHub(configured.servers, around, ears, settings.mcp.defer_over, known)
+        self._registry.attach("servers", self.hub)
         self.hub.start()
 
     async def follow_trust(self) -> None:
@@ -123,7 +130,7 @@ class SessionServers:
         if self.hub is not None:
             self._reloading = True
             try:
-                await self.hub.refresh()
+                await self.hub.refresh(self._settings.wait)
             finally:
                 self._reloading = False
 
@@ -133,7 +140,7 @@ class SessionServers:
             self._starting.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.wait((self._starting,))
-        self._registry.attach(None)
+        self._registry.attach("servers", None)
         if self.hub is not None:
             await self.hub.close()
             if not keep_logs:
@@ -141,15 +148,45 @@ class SessionServers:
 
     def _changed(self, server: Server) -> None:
         """Say once of each change that the model hears of it later: what it was told must not change (DESIGN 7)."""
-        hub = self.hub
-        if hub is None or server.state != "ready" or self._reloading:
+        hub, told = self.hub, self._told()
+        if hub is None or told is None or server.state != "ready" or self._reloading:
             return
-        names = tuple(schema.name for schema in hub.offered)
-        if names != self._said and self._tell_late(names):
-            self._said = names
-            has = plural(len(server.listing.tools), "tool")
-            self._notify(
-                f"MCP server {server.name} is there with {has}. The model hears of it after the next compaction, or "
-                "now with /mcp reload",
-                "info",
-            )
+        before, now = of_server(told, server.name), of_server(hub.offered, server.name)
+        if now == before or now == self._said.get(server.name, before):
+            return
+        self._said[server.name] = now
+        self._notify(
+            f"MCP server {server.name} {describe_change(before, now) or describe_size(server)}. The model hears of it "
+            "after the next compaction, or now with /mcp reload",
+            "info",
+        )
+
+
+def of_server(schemas: Iterable[ToolSchema], name: str) -> dict[str, ToolSchema]:
+    """Return the tools of a server by their names; the two that stand for many belong to every server."""
+    from tenuto.tool.mcp.naming import server_of, server_word
+    from tenuto.tool.mcp.tools import CALL, SEARCH
+
+    word = server_word(name)
+    return {one.name: one for one in schemas if one.name in (SEARCH, CALL) or server_of(one.name) == word}
+
+
+def describe_change(before: Mapping[str, ToolSchema], now: Mapping[str, ToolSchema]) -> str:
+    """Return what became of tools that the model was told of, as a part of a sentence; empty where it knows none."""
+    from tenuto.tool.mcp.tools import SEARCH
+
+    if not before or SEARCH in before or SEARCH in now:
+        return ""
+    same = before.keys() & now.keys()
+    kinds = (
+        ("new", now.keys() - before.keys()),
+        ("gone", before.keys() - now.keys()),
+        ("changed", {name for name in same if before[name] != now[name]}),
+    )
+    said = [f"{kind} {shorten(', '.join(sorted(names)), NAMED_CHARS)}" for kind, names in kinds if names]
+    return f"has other tools than before: {'; '.join(said)}"
+
+
+def describe_size(server: Server) -> str:
+    """Return that a server is there, as a part of a sentence."""
+    return f"is there with {plural(len(server.listing.tools), 'tool')}"

@@ -13,7 +13,7 @@ from tenuto.config.consent import Consent, Project, TrustItem, Verdict, project_
 from tenuto.config.mcp.files import waiting_items
 from tenuto.config.places import Where, user_home
 from tenuto.config.programs import SHORT_CHARS, command_item, files_below, read_bundle, skill_item
-from tenuto.config.project import EXTENSIONS, find_upwards
+from tenuto.config.project import EXTENSIONS, find_hook_files, find_upwards
 from tenuto.config.skills import find_skills
 from tenuto.config.sources import project_items
 from tenuto.guard.terminal import sanitize_line
@@ -171,13 +171,23 @@ def _where(project: Project) -> Where:
 
 def find_servers(project: Project) -> Iterable[TrustItem]:
     """Find MCP servers: programs that would be started, addresses that would be asked."""
-    return waiting_items(project)
+    return waiting_items(project, os.environ)
+
+
+def find_hooks(project: Project) -> Iterable[TrustItem]:
+    """Find hook commands: programs that would be run at events."""
+    if not any(file.root is not None for file in find_hook_files(project.home, project.cwd, os.environ)):
+        return []
+    from tenuto.extension.hooks.trusting import project_hooks
+
+    return project_hooks(project)
 
 
 FINDERS: tuple[Callable[[Project], Iterable[TrustItem]], ...] = (
     find_settings,
     find_extensions,
     find_servers,
+    find_hooks,
     find_git_settings,
     find_skill_programs,
     find_command_programs,
@@ -189,7 +199,7 @@ def _extensions(project: Project) -> Iterable[tuple[Path, TrustItem]]:
     folder = find_upwards(project.cwd, project.home, EXTENSIONS)
     if folder is None:
         return
-    from tenuto.extension.host import list_files
+    from tenuto.extension.finding import list_files
 
     for path in list_files(folder):
         files = sorted(_files_of(path), key=str)

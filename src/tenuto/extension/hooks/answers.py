@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -14,6 +15,8 @@ MAX_TEXT = 10_000
 """Characters of a reason or of added context; what is longer is cut."""
 BLOCKED = 2
 """The exit code that blocks."""
+HALTED = 49
+"""The exit code that ends the turn (Crush)."""
 CAN_BLOCK = frozenset({"PreToolUse", "PostToolUse", "UserPromptSubmit", "Stop", "SubagentStop", "PreCompact"})
 PLAIN_CONTEXT = frozenset({"UserPromptSubmit", "SessionStart"})
 """Events at which a plain text on standard output is context for the model."""
@@ -34,7 +37,7 @@ class HookFault(Exception):  # noqa: N818 - it names what happened
 
 
 class HookAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """What a hook wants. `changed` are the arguments to use in the place of the call's.
+    """What a hook wants. `changed` are the arguments to use in the place of the call's, `laid_over` some of them.
 
     `ends`: the turn is not to go on. `message` is for the user, `context` for the model. `focus` asks for a compaction,
     with what its summary has to stress; `None`: it asks for none.
@@ -44,10 +47,17 @@ class HookAnswer(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     context: str = ""
     changed: dict[str, Any] | None = None
+    laid_over: dict[str, Any] | None = None
     ends: bool = False
     message: str = ""
     is_quiet: bool = False
     focus: str | None = None
+
+    def change_of(self, told: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return the arguments that it wants for a call that it was told with these; `None`: those that it has."""
+        if self.changed is None and self.laid_over is None:
+            return None
+        return {**(told if self.changed is None else self.changed), **(self.laid_over or {})}
 
 
 class Heard(msgspec.Struct, frozen=True):
@@ -82,6 +92,8 @@ class _Compact(msgspec.Struct):
 
 
 class _Said(msgspec.Struct, rename="camel"):
+    """`halt`, `context` and `updated_input`, which is laid over what the call has, are Crush's."""
+
     decision: Literal["block", "deny", "approve", "allow"] | None = None
     reason: str | None = None
     continue_: bool | None = msgspec.field(default=None, name="continue")
@@ -91,6 +103,9 @@ class _Said(msgspec.Struct, rename="camel"):
     additional_context: str | None = None
     hook_specific_output: _Specific | None = None
     compact: bool | _Compact | None = None
+    halt: bool | None = None
+    context: str | list[str] | None = None
+    updated_input: dict[str, Any] | None = msgspec.field(default=None, name="updated_input")
 
 
 def read_answer(event: EventName, finished: Finished) -> HookAnswer:
@@ -102,6 +117,8 @@ def read_answer(event: EventName, finished: Finished) -> HookAnswer:
         if event not in CAN_BLOCK:
             raise HookFault(_with_words("it cannot block this event", said))
         return HookAnswer(verdict="deny", reason=_bounded(said) or "it gave no reason")
+    if finished.exit_code == HALTED:
+        return HookAnswer(ends=True, reason=_bounded(finished.errors))
     if finished.exit_code:
         raise HookFault(_with_words(f"it ended with exit code {finished.exit_code}", finished.errors.strip()))
     output = finished.output.strip()
@@ -117,7 +134,8 @@ def read_answer(event: EventName, finished: Finished) -> HookAnswer:
 def _understand(event: EventName, said: _Said) -> HookAnswer:
     own = said.hook_specific_output or _Specific()
     verdict, reason = _verdict(event, said, own)
-    ends = said.continue_ is False
+    ends = said.continue_ is False or said.halt is True
+    added = said.context if isinstance(said.context, list) else [said.context]
     match said.compact:
         case _Compact(focus=focus):
             wish = focus or ""
@@ -129,8 +147,9 @@ def _understand(event: EventName, said: _Said) -> HookAnswer:
         verdict=verdict,
         reason=_bounded((said.stop_reason or "") if ends and not reason else reason)
         or ("it gave no reason" if verdict == "deny" else ""),
-        context=_bounded("\n".join(text for text in (own.additional_context, said.additional_context) if text)),
+        context=_bounded("\n".join(text for text in (own.additional_context, said.additional_context, *added) if text)),
         changed=own.updated_input if event == "PreToolUse" else None,
+        laid_over=said.updated_input if event == "PreToolUse" else None,
         ends=ends,
         message=_bounded(said.system_message or ""),
         is_quiet=bool(said.suppress_output),

@@ -10,18 +10,25 @@ import asyncio
 import copy
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import msgspec
 
+from tenuto.config.consent import Verdict
 from tenuto.config.project import HookFile
 from tenuto.extension.hooks.answers import CAN_BLOCK, Finished, Heard, HookAnswer, HookFault, read_answer
-from tenuto.extension.hooks.files import LONGEST, EventName, HookCommand, ReadHooks, may_run, read_hook_files
+from tenuto.extension.hooks.files import LONGEST, EventName, HookCommand, ReadHooks, read_hook_files
 from tenuto.extension.hooks.matching import holds, matches
 from tenuto.text.writable import to_json
 
 Run = Callable[[HookCommand, bytes, float], Awaitable[Finished]]
 """Runs a command with this on its standard input, for so many seconds at most."""
+Judge = Callable[[Sequence[HookCommand]], Mapping[HookCommand, Verdict]]
+"""Says what the user decided about commands as they are now: only those that are `trusted` run. For any thread."""
+Watch = Callable[[HookCommand], AbstractContextManager[None]]
+"""Tells the user that a command runs, as long as that takes."""
+CHANGED = "has changed since you trusted it"
 CLOSE_PATIENCE = 2.0
 """Seconds that the session's end waits for hooks whose answers nobody waits for."""
 
@@ -37,18 +44,22 @@ class Outcome(msgspec.Struct, frozen=True):
 class HookCommands:
     """Those of one session. Its methods are for the event loop that it was made on.
 
-    `read` is what stands in the files; `commands` are those that may run.
+    `read` is what stands in the files; `commands` are those that may run, `verdicts` say so of each.
     """
 
-    def __init__(self, files: Sequence[HookFile], run: Run) -> None:
+    def __init__(self, files: Sequence[HookFile], run: Run, judge: Judge) -> None:
         self._files = tuple(files)
         self._run = run
+        self._judge = judge
+        self._watch: Watch = lambda _command: nullcontext()
         self._report: Callable[[str], None] = lambda _text: None
         self._told: set[str | HookCommand] = set()
         self._owed: list[asyncio.Task[Heard | None]] = []
         self._beside: set[asyncio.Task[Any]] = set()
         self.read = ReadHooks()
         self.commands: list[HookCommand] = []
+        self.verdicts: Mapping[HookCommand, Verdict] = {}
+        self._lapsed: set[HookCommand] = set()
         self.outcomes: dict[HookCommand, Outcome] = {}
         self._reading = asyncio.create_task(self._read(), name="hook files")
 
@@ -70,28 +81,53 @@ class HookCommands:
         made._owed = []
         return made
 
+    async def judge(self) -> list[HookCommand]:
+        """Look again which commands may run; return those that could not before.
+
+        One that runs no longer, because it or a program of it has changed, is told.
+        """
+        before = set(self.commands)
+        self.verdicts = await asyncio.to_thread(self._judge, self.read.commands)
+        self.commands = [command for command in self.read.commands if self.verdicts[command] == "trusted"]
+        known = before | self._lapsed
+        self._lapsed = {one for one in self.read.commands if one in known and self.verdicts[one] == "changed"}
+        for command in self._lapsed:
+            if not command.blocks_on_failure:
+                self.report(f"The {command.name} {CHANGED} and is not run; /trust shows it")
+        return [command for command in self.commands if command not in before]
+
     async def ask(
-        self, event: EventName, details: Mapping[str, Any], *, names: tuple[str, ...] = (), longest: float | None = None
+        self,
+        event: EventName,
+        details: Mapping[str, Any],
+        *,
+        names: tuple[str, ...] = (),
+        longest: float | None = None,
+        among: Sequence[HookCommand] | None = None,
     ) -> Heard:
         """Have every command that matches one of these names answer, side by side, and return what they say.
 
-        `details` go to their standard input. `longest` is the seconds that each has at most.
+        `details` go to their standard input. `longest` is the seconds that each has at most. `among`: only these.
         """
         await self.ready()
-        found = [command for command in self.commands if self._fits(command, event, details, names)]
-        if not found:
-            return Heard()
+        found = [command for command in self.read.commands if self._fits(command, event, details, names)]
+        if any(command.file.root is not None for command in found):
+            await self.judge()
+        guards = [command for command in found if command in self._lapsed and command.blocks_on_failure]
+        failed = [(guard, answer) for guard in guards if (answer := self._note_fault(guard, f"it {CHANGED}; /trust"))]
+        found = [command for command in found if command in self.commands and (among is None or command in among)]
         given = to_json(details)
         for command in found:
             if not command.waits:
                 self.beside(self._ask(command, given, longest))
         waited = [command for command in found if command.waits]
         answers = await asyncio.gather(*(self._ask(command, given, longest) for command in waited))
-        return Heard(tuple((one, answer) for one, answer in zip(waited, answers, strict=True) if answer is not None))
+        heard = [(one, answer) for one, answer in zip(waited, answers, strict=True) if answer is not None]
+        return Heard((*failed, *heard))
 
     def listens(self, event: EventName) -> bool:
         """Say whether anybody may have to be asked: also while the files are not read yet."""
-        return not self._reading.done() or any(command.event == event for command in self.commands)
+        return not self._reading.done() or any(command.event == event for command in self.read.commands)
 
     def beside(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         """Do something beside everything else, until the session ends."""
@@ -117,9 +153,9 @@ class HookCommands:
         heard = [task.result() for task in owed if not task.cancelled() and task.exception() is None]
         return [one for one in heard if one is not None]
 
-    def report_with(self, report: Callable[[str], None]) -> None:
-        """Say who tells the user of faults from now on."""
-        self._report = report
+    def report_with(self, report: Callable[[str], None], watch: Watch) -> None:
+        """Say who tells the user of faults, and of commands that run, from now on."""
+        self._report, self._watch = report, watch
 
     async def close(self) -> None:
         """Wait a moment for what runs beside, then end it with everything that it started."""
@@ -140,7 +176,7 @@ class HookCommands:
 
     async def _read(self) -> None:
         self.read = await asyncio.to_thread(read_hook_files, self._files)
-        self.commands = [command for command in self.read.commands if may_run(command)]
+        await self.judge()
         for problem in self.read.problems:
             self.report(problem)
 
@@ -154,9 +190,9 @@ class HookCommands:
     async def _ask(self, command: HookCommand, given: bytes, longest: float | None) -> HookAnswer | None:
         """Return what a command says; `None`, with the fault told, for one that failed."""
         try:
-            answer = read_answer(
-                command.event, await self._run(command, given, min(command.timeout, longest or LONGEST))
-            )
+            with self._watch(command) if command.waits else nullcontext():
+                finished = await self._run(command, given, min(command.timeout, longest or LONGEST))
+            answer = read_answer(command.event, finished)
         except HookFault as fault:
             return self._note_fault(command, str(fault))
         self._note(command, _describe(answer))
@@ -178,7 +214,7 @@ def _describe(answer: HookAnswer) -> str:
     words = {"": "", "allow": "allowed", "ask": "asked for approval", "deny": "blocked"}[answer.verdict]
     parts = [
         words,
-        "changed the input" if answer.changed is not None else "",
+        "changed the input" if answer.changed is not None or answer.laid_over is not None else "",
         "added context" if answer.context else "",
         "asked for a compaction" if answer.focus is not None else "",
         "ended the turn" if answer.ends else "",

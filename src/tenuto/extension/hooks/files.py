@@ -1,7 +1,7 @@
 """Hook files: what stands in them, in the shape that Claude Code, Codex and others share.
 
-A file is JSON: `{"hooks": {EVENT: [{"matcher": …, "hooks": [{"type": "command", "command": …, "timeout": …}]}]}}`. What
-cannot be used is named and left out; everything else in the file holds.
+A file is JSON: `{"hooks": {EVENT: [{"matcher": …, "hooks": [{"type": "command", "command": …, "timeout": …}]}]}}`, or
+the same as TOML (Codex). What cannot be used is named and left out; everything else in the file holds.
 """
 
 from __future__ import annotations
@@ -51,6 +51,11 @@ FOREIGN_EVENTS = frozenset(
         "Interrupt",
         "TurnStart",
         "TurnEnd",
+        "PreToolUseResult",
+        "BeforeReadFile",
+        "AfterFileEdit",
+        "BeforeShellExecution",
+        "AfterShellExecution",
     }
 )
 """Events of other agents that do not happen here."""
@@ -102,34 +107,51 @@ def read_hook_files(files: Sequence[HookFile]) -> ReadHooks:
 def read_hook_file(file: HookFile) -> ReadHooks:
     """Return what stands in a file. Never raises for its content."""
     problems: list[str] = []
+    inside = tuple(place for place in (file.root, file.plugin) if place is not None)
     try:
-        values = msgspec.json.decode(read_regular(file.path, (file.root,) if file.root else ()))
+        values = _decode(read_regular(file.path, inside), file.path.suffix)
     except FileNotFoundError:
         return ReadHooks()
     except (RefusedFileError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return ReadHooks(problems=(f"{file.path} cannot be read, so none of its hooks run: {error}",))
     events = cast("dict[str, Any]", values).get("hooks") if isinstance(values, dict) else None
-    if events is None and file.is_shared:
+    if file.is_shared and (events is None or _are_off(cast("dict[str, Any]", values))):
         return ReadHooks()  # a file of settings without hooks
     if not isinstance(events, dict):
         return ReadHooks(problems=(f'{file.path}: it has no object "hooks", so nothing of it runs',))
     commands = [
         command
         for name, groups in cast("dict[str, object]", events).items()
+        if not (name == "state" and file.is_shared)  # what Codex remembers there
         for command in _read_event(file, name, groups, problems)
     ]
     return ReadHooks(tuple(commands), tuple(f"{file.path}: {problem}" for problem in problems))
-
-
-def may_run(command: HookCommand) -> bool:
-    """Say whether a command may run: one of the user's own. A project's would need the user's trust (R-085)."""
-    return command.file.root is None
 
 
 def find_event(name: str) -> EventName | None:
     """Return the event that a word means: `PreToolUse`, `pretooluse` and `pre_tool_use` are one."""
     plain = name.replace("_", "").lower()
     return next((event for event in EVENTS if event.lower() == plain), None)
+
+
+def _decode(data: bytes, ending: str) -> object:
+    """Return what stands in a file. Raises `msgspec.DecodeError`."""
+    if ending != ".toml":
+        return msgspec.json.decode(data)
+    import tomllib
+
+    try:
+        return tomllib.loads(data.decode("utf-8-sig"))
+    except tomllib.TOMLDecodeError as error:
+        raise msgspec.DecodeError(str(error)) from None
+
+
+def _are_off(values: dict[str, Any]) -> bool:
+    """Say whether another agent's file switches its hooks off."""
+    features = values.get("features")
+    return values.get("disableAllHooks") is True or (
+        isinstance(features, dict) and cast("dict[str, Any]", features).get("hooks") is False
+    )
 
 
 def _read_event(file: HookFile, name: str, groups: object, problems: list[str]) -> Iterator[HookCommand]:
@@ -194,7 +216,7 @@ def _read_hook(file: HookFile, event: EventName, matcher: str, hook: object, pro
         condition=condition,
         timeout=min(float(timeout or DEFAULT_TIMEOUT), LONGEST),
         waits=values.get("async") is not True,
-        blocks_on_failure=values.get("onFailure") == "block",
+        blocks_on_failure="block" in (values.get("onFailure"), values.get("on_failure")),
     )
 
 

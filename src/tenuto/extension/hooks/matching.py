@@ -16,7 +16,7 @@ from tenuto.extension.hooks.files import CONDITION, NAMES
 
 THEIR_NAMES: Mapping[str, str] = {
     "agent": "Task",
-    "apply_patch": "Edit",
+    "apply_patch": "apply_patch",
     "bash": "Bash",
     "edit": "Edit",
     "fetch": "WebFetch",
@@ -29,11 +29,16 @@ THEIR_NAMES: Mapping[str, str] = {
 """What a tool of ours is called elsewhere; every other one has its own name there too."""
 _MORE_NAMES: Mapping[str, tuple[str, ...]] = {
     "agent": ("Agent",),
-    "apply_patch": ("Write", "MultiEdit"),
+    "apply_patch": ("Edit", "Write", "MultiEdit"),
     "edit": ("MultiEdit",),
 }
-_PLACED = frozenset({"edit", "read", "write"})
-"""Tools whose `path` is a `file_path` elsewhere."""
+_THEIR_KEYS: Mapping[str, tuple[str, str]] = {
+    "apply_patch": ("input", "command"),
+    "edit": ("path", "file_path"),
+    "read": ("path", "file_path"),
+    "write": ("path", "file_path"),
+}
+"""What an argument of ours is called elsewhere, of tools where scripts look for it."""
 _SUBJECTS = ("command", "file_path", "path", "url", "pattern")
 _PIECES = re.compile(r"&&|\|\||[;|\n]")
 """Between the commands of a line, near enough to find the one that a condition means."""
@@ -78,17 +83,19 @@ def holds(condition: str, tool: str, values: Mapping[str, Any]) -> bool:
 
 
 def their_input(tool: str, values: Mapping[str, Any], cwd: Path) -> dict[str, Any]:
-    """Return a call's arguments as a hook is told them: ours, and a `file_path` that is whole."""
-    told = dict(values)
-    if tool in _PLACED and isinstance(path := values.get("path"), str):
-        told["file_path"] = os.path.normpath(cwd / Path(path).expanduser())
-    return told
+    """Return a call's arguments as a hook is told them: ours, and one by its other name, a path as a whole one."""
+    ours, theirs = _THEIR_KEYS.get(tool, ("", ""))
+    value = values.get(ours)
+    if not isinstance(value, str):
+        return dict(values)
+    return {**values, theirs: os.path.normpath(cwd / Path(value).expanduser()) if ours == "path" else value}
 
 
 def our_input(tool: str, told: Mapping[str, Any], changed: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments that a hook has put in the place of those that it was told."""
-    ours = dict(changed)
-    file_path = ours.pop("file_path", None) if tool in _PLACED else None
-    if file_path is not None and (file_path != told.get("file_path") or "path" not in ours):
-        ours["path"] = file_path
-    return ours
+    made = dict(changed)
+    ours, theirs = _THEIR_KEYS.get(tool, ("", ""))
+    value = made.pop(theirs, None)
+    if value is not None and (value != told.get(theirs) or ours not in made):
+        made[ours] = value
+    return made

@@ -21,7 +21,7 @@ _DIFF = (
     "--text --ignore-cr-at-eol --ignore-space-at-eol --ignore-space-change --ignore-all-space "
     "--ignore-blank-lines --inter-hunk-context=# --function-context --exit-code --quiet "
     "--no-ext-diff --no-textconv --ignore-submodules[= --src-prefix=: --dst-prefix=: --no-prefix "
-    "--full-index --abbrev[= --ita-visible-in-index --check --submodule[= --binary --cc "
+    "--full-index --abbrev[= --ita-visible-in-index --check --binary --cc "
     "--combined-all-paths "
 )
 _LOG = (

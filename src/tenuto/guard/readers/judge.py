@@ -8,12 +8,23 @@ from __future__ import annotations
 
 import os.path
 import re
+from collections.abc import Iterable
 from itertools import product
 from pathlib import Path
 
 import msgspec
 
 from tenuto.guard.git import reading_concern
+from tenuto.guard.readers.found import (
+    Names,
+    check_names,
+    find_names,
+    only_passes_on,
+    printed_names,
+    read_find,
+    read_handed,
+    read_xargs,
+)
 from tenuto.guard.readers.git import read_git
 from tenuto.guard.readers.options import Argument, read_options, sort_operands
 from tenuto.guard.readers.places import (
@@ -34,12 +45,15 @@ from tenuto.guard.readers.programs import (
     check_sleep,
     is_own_name,
     read_builtin,
-    read_find,
+    read_condition,
 )
+from tenuto.guard.shell.braces import expand_braces
+from tenuto.guard.shell.forms import ends_by_itself, is_tame, not_split, plain_pipe
 from tenuto.guard.shell.parse import Line, read_line, redirections_of
 from tenuto.guard.shell.syntax import (
     AndOr,
     Assignment,
+    Case,
     For,
     Group,
     If,
@@ -53,6 +67,7 @@ from tenuto.guard.shell.syntax import (
     Substitution,
     Sum,
     Text,
+    UnreadableError,
     Variable,
     While,
     Word,
@@ -66,10 +81,7 @@ _SPLIT = re.compile(r"[ \t\n*?\[\\]")
 _SHOWN_VARIABLES = frozenset({"HOME", "USER", "LOGNAME", "SHELL", "PATH", "LANG", "TERM", "HOSTNAME", "VIRTUAL_ENV"})
 """Variables of the user's that hold no secret."""
 _NUMBERS = frozenset({"?", "#", "$", "!"})
-_TAME = frozenset({"date", "pwd", "whoami", "hostname", "uname", "id", "nproc", "wc", "seq", "arch"})
-"""What these print has no blanks and patterns in it that lead anywhere."""
-_TAME_GIT = frozenset({"rev-parse", "rev-list", "branch", "describe", "merge-base"})
-_MORE_THAN_BASH = re.compile(r"\$['\"]|&>|\|&|<\(|>\(|<<<|[{}~]")
+_MORE_THAN_BASH = re.compile(r"\$['\"]|&>|\|&|<\(|>\(|<<<|[{}~]|\[\[|;&|;;&")
 """What another shell reads differently."""
 _SHELLS = frozenset({"bash", "sh"})
 _NAMES_OPTION = re.compile(r"--(?:include|exclude|exclude-dir|ignore|hide|glob|iglob)=")
@@ -134,6 +146,12 @@ class _Follower:
         self.inner: dict[int, Line] = {}
         self.others: list[str] = []
         self.values: dict[str, set[str] | None] = {}
+        self.unset: set[str] = set()
+        """Variables that were looked up when nothing had set them."""
+        self.uncertain = 0
+        """How many things are around a command that may keep it from running, or from the rest of the line."""
+        self.before: dict[int, tuple[Simple, ...] | None] = {}
+        """What stands in front of a command in its pipe, by the identity of it; `None` where that is not plain."""
         self.has_news = False
         self.depth = 0
 
@@ -150,48 +168,65 @@ class _Follower:
             case Simple():
                 return self._simple(node, at)
             case Pipeline():
-                for item in node.items:
-                    at = _either(at, self.follow(item, at))
+                for place, item in enumerate(node.items):
+                    self.before[id(item)] = plain_pipe(node, place)
+                    at = _either(at, self._perhaps(item, at))
                 return at
             case AndOr():
                 after = reached = self.follow(node.first, at)
                 for item in node.rest:
-                    reached = self.follow(item, reached)
+                    reached = self._perhaps(item, reached)
                     after = reached = _either(after, reached)
                 return after
             case Sequence():
                 for index, item in enumerate(node.items):
-                    after = self.follow(item, at)
-                    at = _either(at, after) if index in node.background else after
+                    in_background = index in node.background
+                    after = self._perhaps(item, at) if in_background else self.follow(item, at)
+                    at = _either(at, after) if in_background else after
                 return at
-            case Group() | If() | While() | For():
+            case Group() | If() | While() | For() | Case():
                 self._compound_redirections(node, at)
                 return self._compound(node, at)
 
-    def _compound(self, node: Group | If | While | For, at: _Directories) -> _Directories:
+    def _perhaps(self, node: Node, at: _Directories) -> _Directories:
+        """Follow what may not run, or runs in a shell of its own, so that its variables may not be set afterwards."""
+        self.uncertain += 1
+        try:
+            return self.follow(node, at)
+        finally:
+            self.uncertain -= 1
+
+    def _compound(self, node: Group | If | While | For | Case, at: _Directories) -> _Directories:
         match node:
             case Group():
-                after = self.follow(node.body, at)
-                return at if node.is_subshell else after
+                if node.is_subshell:
+                    self._perhaps(node.body, at)
+                    return at
+                return self.follow(node.body, at)
             case If():
                 for condition, body in node.branches:
                     if condition is not None:
-                        at = _either(at, self.follow(condition, at))
-                    at = _either(at, self.follow(body, at))
+                        at = _either(at, self._perhaps(condition, at))
+                    at = _either(at, self._perhaps(body, at))
                 return at
             case While():
-                if node.is_negated or not _ends_by_itself(node.condition):
+                if node.is_negated or not ends_by_itself(node.condition):
                     self.note("", "may go on for ever")
                 return self._loop(at, node.condition, node.body)
             case For():
                 self._assign_loop(node, at)
                 return self._loop(at, node.body)
+            case Case():
+                self._case_word(node.word, at)
+                for branch in node.branches:
+                    at = _either(at, self._perhaps(branch.body, at))
+                return at
 
     def _loop(self, at: _Directories, *bodies: Sequence) -> _Directories:
         for _ in range(_MAX_PASSES):
             after = at
             for body in bodies:
-                after = _either(after, self.follow(body, after))
+                after = _either(after, self._perhaps(body, after))
             if after == at:
                 return at
             at = after
@@ -206,10 +241,17 @@ class _Follower:
                 raise Asks("uses arguments that it does not have")
             for word in node.words:
                 self._substitutions(word, at)
-                argument = self._argument(word, at)
+            for argument in self._arguments(node.words, at):
                 self._remember(node.name, set(argument.texts) if argument.texts else None)
         except Asks as asks:
             self._remember(node.name, None)
+            self.note("", str(asks))
+
+    def _case_word(self, word: Word, at: _Directories) -> None:
+        self._substitutions(word, at)
+        try:
+            self._argument(word if word.has_tilde else not_split(word), at)
+        except Asks as asks:
             self.note("", str(asks))
 
     def _remember(self, name: str, texts: set[str] | None) -> None:
@@ -219,7 +261,7 @@ class _Follower:
             self.values[name] = merged
             self.has_news = True
 
-    def _compound_redirections(self, node: Group | If | While | For, at: _Directories) -> None:
+    def _compound_redirections(self, node: Group | If | While | For | Case, at: _Directories) -> None:
         for redirection in redirections_of(node):
             try:
                 self._redirection(redirection, at)
@@ -250,16 +292,13 @@ class _Follower:
             return
         if command.words or not is_own_name(name) or name in self.place.environ or assignment.appends:
             raise Asks(f"sets {name}")
-        self._remember(name, {""})
+        if self.uncertain or name in self.unset:
+            self._remember(name, {""})
         value = assignment.value
         if value.has_glob or value.has_braces or value.has_tilde:
             self._remember(name, None)
             return
-        # In an assignment nothing is split
-        quoted = tuple(
-            msgspec.structs.replace(piece, quoted=True) if _can_split(piece) else piece for piece in value.pieces
-        )
-        argument = self._argument(Word(quoted, value.start, value.end), at)
+        argument = self._argument(not_split(value), at)
         self._remember(name, set(argument.texts) if argument.texts else None)
 
     def _redirection(self, redirection: Redirection, at: _Directories) -> None:
@@ -284,6 +323,9 @@ class _Follower:
     def _program(self, command: Simple, at: _Directories) -> _Directories:
         for word in command.words:
             self._substitutions(word, at)
+        if command.words[0].keyword == "[[":
+            self._condition(command, at)
+            return at
         name = command.words[0].value
         if name is None or not re.fullmatch(r"[a-z][a-z0-9_+-]*|\[|:", name):
             raise Asks("runs a program that is not named plainly" if name is None else f"runs {name}")
@@ -292,28 +334,78 @@ class _Follower:
         inner = read_inner(command)
         if inner is not None:
             self._inner(command, name, inner, at)
-            return at
-        arguments = self._arguments(command, at)
-        if name in BUILTINS:
-            self._paths(read_builtin(name, arguments), at)
-            if name == "read":
-                for argument in arguments:
-                    if argument.only != "-r":
-                        self._remember(argument.only or "", None)
-            return at
+        elif name in BUILTINS:
+            self._builtin(name, self._arguments(command.words[1:], at), at)
+        else:
+            self._program_file(command, name, at)
+        return at
+
+    def _builtin(self, name: str, arguments: list[Argument], at: _Directories) -> None:
+        self._paths(read_builtin(name, arguments), at)
+        if name == "read":
+            for argument in arguments:
+                if argument.only != "-r":
+                    self._remember(argument.only or "", None)
+
+    def _program_file(self, command: Simple, name: str, at: _Directories) -> None:
+        arguments = self._arguments(command.words[1:], at)
         find_program(name, self.place)
         if asks_for_version(name, arguments):
-            return at
+            return
         for cwd in self._directories(at):
-            self._paths(self._files(name, arguments, cwd), frozenset({cwd}), compares=_compares(name))
-        return at
+            if name == "xargs":
+                self._xargs(command, arguments, cwd)
+            else:
+                self._paths(self._files(name, arguments, cwd), frozenset({cwd}), compares=_compares(name))
+
+    def _condition(self, command: Simple, at: _Directories) -> None:
+        """In `[[ … ]]` words stay one, and patterns are no files."""
+        self._paths(read_condition([self._operand(word, at) for word in command.words[1:-1]]), at)
+
+    def _operand(self, word: Word, at: _Directories) -> Argument:
+        only = word.pieces[0] if len(word.pieces) == 1 else None
+        if isinstance(only, Variable) and only.name in _NUMBERS:
+            return Argument(("0",))
+        if word.keyword == "=~":
+            return Argument(("=~",))
+        return self._argument(word if word.has_tilde else not_split(word), at)
+
+    def _xargs(self, command: Simple, arguments: list[Argument], cwd: str) -> None:
+        if any(redirection.kind.startswith("<") for redirection in command.redirections):
+            raise Asks("gives xargs names from a file")
+        xargs = read_xargs(arguments)
+        names, is_filtered = self._names(self.before.get(id(command)), cwd)
+        if names.ends_in_nul != xargs.ends_in_nul or (is_filtered and names.ends_in_nul):
+            raise Asks("gives xargs names that it takes apart in another way")
+        self._hand_over(xargs.words, names, cwd, exactly=xargs.ends_in_nul)
+
+    def _names(self, before: tuple[Simple, ...] | None, cwd: str) -> tuple[Names, bool]:
+        """Return what the commands in front of one print, and whether some of it is left out on the way."""
+        for place, simple in reversed(list(enumerate(before or ()))):
+            name = simple.words[0].value or ""
+            arguments = self._arguments(simple.words[1:], frozenset({cwd}))
+            if place == 0 or not only_passes_on(name, arguments, cwd):
+                return printed_names(name, arguments, cwd), before is not None and place < len(before) - 1
+        raise Asks("gives xargs names that are not known")
+
+    def _hand_over(self, words: list[Argument], names: Names, cwd: str, *, exactly: bool) -> None:
+        find_program(words[0].only or "", self.place)
+        self._paths(read_handed(words, cwd), frozenset({cwd}))
+        check_names(names, cwd, self.place, exactly=exactly)
+
+    def _find(self, arguments: list[Argument], cwd: str) -> list[Argument]:
+        found = read_find(arguments)
+        self._paths(found.starts, frozenset({cwd}))
+        for sieve, words in found.commands:
+            self._hand_over(words, find_names(found, (sieve,)), cwd, exactly=True)
+        return found.files
 
     def _files(self, name: str, arguments: list[Argument], cwd: str) -> list[Argument]:
         """Return the files that a program opens, by its grammar. Raises `Asks`."""
         if name == "git":
             return self._git(arguments, cwd)
         if name == "find":
-            return read_find(arguments)
+            return self._find(arguments, cwd)
         if name == "sleep":
             check_sleep(arguments)
             return []
@@ -350,7 +442,7 @@ class _Follower:
         if self.depth > 4 or self.values:
             raise Asks("runs a shell in a shell")
         self.depth += 1
-        self.follow(inner.body, at)
+        self._perhaps(inner.body, at)
         self.depth -= 1
 
     def _change_directory(self, command: Simple, at: _Directories) -> _Directories:
@@ -387,10 +479,13 @@ class _Follower:
     def _substitutions(self, word: Word, at: _Directories) -> None:
         for piece in word.pieces:
             if isinstance(piece, Substitution | ProcessSubstitution):
-                self.follow(piece.body, at)
+                self._perhaps(piece.body, at)
 
-    def _arguments(self, command: Simple, at: _Directories) -> list[Argument]:
-        return [self._argument(word, at) for word in command.words[1:]]
+    def _arguments(self, words: Iterable[Word], at: _Directories) -> list[Argument]:
+        try:
+            return [self._argument(each, at) for word in words for each in expand_braces(word)]
+        except UnreadableError as error:
+            raise Asks(f"cannot be understood: {error}") from None
 
     def _argument(self, word: Word, at: _Directories) -> Argument:
         """Return what a word can be. Raises `Asks` where it could be anything, or several words."""
@@ -444,7 +539,7 @@ class _Follower:
                     is_known &= values is not None
                     choices.append(values or ("",))
                 case Substitution():
-                    if not piece.quoted and not _is_tame(piece.body):
+                    if not piece.quoted and not is_tame(piece.body):
                         raise Asks("has the output of a command among its words, without quotes")
                     is_known = False
                 case Sum():
@@ -469,6 +564,7 @@ class _Follower:
         elif name in _SHOWN_VARIABLES and not piece.changed:
             known = {self.place.environ.get(name, "")}
         elif is_own_name(name) and name not in self.place.environ:
+            self.unset.add(name)
             known = {""}
         else:
             raise Asks(f"shows the variable {name}")
@@ -492,10 +588,6 @@ def _is_quoted(piece: Piece) -> bool:
     return not isinstance(piece, ProcessSubstitution) and piece.quoted
 
 
-def _can_split(piece: object) -> bool:
-    return isinstance(piece, Text | Variable | Substitution | Sum)
-
-
 def _compares(name: str) -> bool:
     grammar = GRAMMARS.get(name)
     return grammar is not None and grammar.compares
@@ -503,21 +595,3 @@ def _compares(name: str) -> bool:
 
 def _either(first: _Directories, second: _Directories) -> _Directories:
     return None if first is None or second is None else first | second
-
-
-def _ends_by_itself(condition: Sequence) -> bool:
-    """Whether a loop reads its input to the end."""
-    last = condition.items[-1]
-    return isinstance(last, Simple) and bool(last.words) and last.words[0].value == "read"
-
-
-def _is_tame(body: Sequence) -> bool:
-    if len(body.items) != 1 or not isinstance(body.items[0], Simple):
-        return False
-    values = [word.value for word in body.items[0].words]
-    return (
-        values[:1] != [None]
-        and (values[0] in _TAME or (values[0] == "git" and values[1:2] != [None] and values[1] in _TAME_GIT))
-        if values
-        else False
-    )

@@ -211,15 +211,37 @@ def _check_printf(arguments: list[Argument]) -> None:
         raise Asks("has a format that does more than print")
 
 
-_OWN_NAME = re.compile(r"[a-z_][a-z0-9_]*|[A-Z][0-9]?")
+_OWN_NAME = re.compile(r"[a-z_][a-z0-9_]*|[A-Z][A-Z0-9]?")
+_OWN_WORDS = frozenset(
+    {
+        *(
+            "BASE",
+            "BRANCH",
+            "COMMIT",
+            "DATA",
+            "DIR",
+            "DIRS",
+            "END",
+            "FILE",
+            "FILES",
+            "LINE",
+            "LOG",
+            "NAME",
+            "OUT",
+            "PATTERN",
+        ),
+        *("PKG", "PROJECT", "REPO", "ROOT", "SRC", "START", "TARGET", "TEST", "TESTS", "VERSION"),
+    }
+)
 
 
 def is_own_name(name: str) -> bool:
     """Whether a variable of this name means nothing to the shell.
 
-    Those with a meaning are in capitals and longer than two characters, but for two.
+    Those with a meaning are in capitals and longer than two characters, but for two; of those only usual words count.
     """
-    return bool(_OWN_NAME.fullmatch(name)) and name not in ("histchars", "auto_resume", "_")
+    is_known = bool(_OWN_NAME.fullmatch(name)) or name in _OWN_WORDS
+    return is_known and name not in ("histchars", "auto_resume", "_")
 
 
 def _check_read(arguments: list[Argument]) -> None:
@@ -235,7 +257,8 @@ _FILE_TESTS = frozenset(
     }
 )
 _TEXT_TESTS = frozenset({"-n", "-z"})
-_COMPARISONS = frozenset(["=", "==", "!=", "<", ">", "-eq", "-ne", "-lt", "-le", "-gt", "-ge"])
+_COMPARISONS = frozenset({"=", "==", "!=", "<", ">", "-eq", "-ne", "-lt", "-le", "-gt", "-ge"})
+_NUMBER_COMPARISONS = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge"})
 _FILE_COMPARISONS = frozenset({"-nt", "-ot", "-ef"})
 
 
@@ -268,45 +291,32 @@ def _read_test(arguments: list[Argument]) -> list[Argument]:
     raise Asks("has a test that is not known")
 
 
-_FIND_ALONE = frozenset(
-    {
-        *("!", "-not", "-a", "-and", "-o", "-or", "(", ")", ",", "-print", "-print0", "-prune", "-ls"),
-        *("-empty", "-xdev", "-mount", "-depth", "-d", "-true", "-false", "-readable", "-writable"),
-        *("-executable", "-quit", "-daystart", "-nouser", "-nogroup", "-noleaf"),
-    }
-)
-_FIND_VALUED = frozenset(
-    {
-        *("-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename", "-regex", "-iregex"),
-        *("-regextype", "-type", "-size", "-mtime", "-mmin", "-ctime", "-cmin", "-atime", "-amin"),
-        *("-maxdepth", "-mindepth", "-perm", "-user", "-group", "-uid", "-gid", "-links", "-inum", "-printf"),
-        *("-lname", "-ilname", "-fstype", "-used"),
-    }
-)
-_FIND_FILES = frozenset({"-newer", "-anewer", "-cnewer", "-samefile"})
+def read_condition(arguments: list[Argument]) -> list[Argument]:
+    """Return the files that `[[ … ]]` looks at. Raises `Asks` where it may calculate: a sum can run commands."""
+    files: list[Argument] = []
+    part: list[Argument] = []
+    for argument in [*arguments, Argument(("&&",))]:
+        if argument.only not in ("&&", "||"):
+            part.append(argument)
+            continue
+        while part and part[0].only == "!":
+            part.pop(0)
+        match part:
+            case [first, middle, last] if middle.only in _NUMBER_COMPARISONS:
+                _check_all([first, last], "[0-9]{1,9}")
+            case [_, middle, _] if middle.only == "=~":
+                pass
+            case [_] | [_, _] | [_, _, _]:
+                files += _read_test(part)
+            case _:
+                raise Asks("has a test that is not known")
+        part = []
+    return files
 
 
-def read_find(arguments: list[Argument]) -> list[Argument]:
-    """Return the places and files of `find`. Raises `Asks` for all that is no test and no printing."""
-    rest = list(arguments)
-    if rest and rest[0].only == "-P":
-        rest.pop(0)
-    paths: list[Argument] = []
-    while rest and not rest[0].may_be_option and rest[0].only not in ("!", "("):
-        paths.append(rest.pop(0))
-    while rest:
-        word = rest.pop(0)
-        if word.is_many and word.texts and not word.may_be_option:
-            paths.append(word)  # a pattern without quotes: find will complain where there are several
-        elif word.only in _FIND_VALUED and rest:
-            value = rest.pop(0)
-            if value.is_many:
-                paths.append(value)
-        elif word.only in _FIND_FILES and rest:
-            paths.append(rest.pop(0))
-        elif word.only not in _FIND_ALONE:
-            raise Asks(f"has a part that is not known: {word.only or '…'}")
-    return paths
+def _check_all(arguments: list[Argument], form: str) -> None:
+    if not all(argument.texts and all(re.fullmatch(form, text) for text in argument.texts) for argument in arguments):
+        raise Asks("compares what may be no number in [[ ]]")
 
 
 _SLEEP = re.compile(r"[0-3](?:\.[0-9]{1,3})?s?")

@@ -52,7 +52,7 @@ def bubblewrap_words(program: str, policy: Policy, path: str, filter_descriptor:
     parent: it would end what the shell left running, and the launcher ends all of it anyhow.
     """
     words = [program, "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
-    if not policy.network:
+    if not policy.network and not policy.loopback:  # the launcher enters the session's network
         words.append("--unshare-net")
     if os.geteuid() == 0:
         words += ["--cap-drop", "ALL", *(word for one in _KEPT_CAPABILITIES for word in ("--cap-add", one))]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from tenuto.guard.sandbox.policy import Policy
 from tenuto.guard.subject import is_inside
@@ -26,15 +26,21 @@ _SPEAKER = re.compile(r"^\S+: (?:line [0-9]+: )?(?=\S)")
 _NOT_THERE = re.compile(r"No such file or directory|ENOENT|os error 2|cannot find", re.IGNORECASE)
 _LOOKED_AT = 20_000
 _PATHS = 3
+_DOMAINS = 8
+_SERVED = "what commands of this session serve, nothing of the user's own"
+_NO_NETWORK = "there is no network, not even to this machine"
 
 
-def explain_failure(output: str, policy: Policy) -> str:
-    """Return what the sandbox may have blocked, empty where nothing looks like it."""
+def explain_failure(output: str, policy: Policy, refused: Sequence[str] = ()) -> str:
+    """Return what the sandbox may have blocked, empty where nothing looks like it.
+
+    `refused` is what the proxy surely has.
+    """
     tail = output[-_LOOKED_AT:]
     said: list[str] = []
-    refused = [line for line in tail.splitlines() if _REFUSED.search(line)]
-    if refused:
-        places = _paths_in(refused)[:_PATHS]
+    denied = [line for line in tail.splitlines() if _REFUSED.search(line)]
+    if denied:
+        places = _paths_in(denied)[:_PATHS]
         what = f" ({', '.join(places)})" if places else ""
         said.append(
             "only the workspace and the temporary folder can be written, in it no configuration and hooks of git, no "
@@ -45,9 +51,18 @@ def explain_failure(output: str, policy: Policy) -> str:
     unseen = [path for path in _paths_in(missed) if _is_unseen(path, policy)][:_PATHS]
     if unseen:
         said.append(f"it has a temporary folder of its own and does not show {', '.join(unseen)}")
-    if not policy.network and _NETWORK.search(tail):
-        said.append("there is no network, not even to this machine")
+    if refused:
+        said.append(f"network: {', '.join(refused)}")
+    elif not policy.network and _NETWORK.search(tail):
+        said.append(_what_is_reached(policy))
     return "; ".join(said)
+
+
+def _what_is_reached(policy: Policy) -> str:
+    if policy.domains:
+        named = ", ".join(policy.domains[:_DOMAINS]) + (", …" if policy.domains[_DOMAINS:] else "")
+        return f"the network has {named}, by the proxy that HTTPS_PROXY names, and on 127.0.0.1 {_SERVED}"
+    return f"there is no network; on 127.0.0.1 is {_SERVED}" if policy.loopback else _NO_NETWORK
 
 
 def _paths_in(lines: Iterable[str]) -> list[str]:

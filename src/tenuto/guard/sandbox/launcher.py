@@ -5,9 +5,10 @@ still its child's child. It says how the shell ended, stays for as long as anyth
 the pipe that Tenuto holds is closed: that is what happens at `kill -9`. With a confinement it has the command held by
 Landlock and a filter of system calls before it begins.
 
-    python -I -S -E launcher.py LIFE STATUS CONFINEMENT PROCESSES -- COMMAND …
+    python -I -S -E launcher.py LIFE STATUS CONFINEMENT PROCESSES [NAMESPACE …] -- COMMAND …
 
 LIFE, STATUS, CONFINEMENT are descriptors (-1: none); PROCESSES is the most processes of the user's, 0 for no limit.
+The command enters each NAMESPACE, which are descriptors too: those of the session's network.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ IGNORED = (_signal.SIGTERM, _signal.SIGHUP, _signal.SIGINT, _signal.SIGQUIT)
 
 def main(words: list[str]) -> int:
     """Run the command; returns its exit code, which goes through the status pipe as well."""
-    life, status, confinement, processes = (int(word) for word in words[:4])
+    life, status, confinement, processes, *namespaces = (int(word) for word in words[: words.index("--")])
     command = words[words.index("--") + 1 :]
     libc = _libc()
     if libc is not None:
@@ -47,7 +48,11 @@ def main(words: list[str]) -> int:
     _signal.signal(_signal.SIGCHLD, lambda _number, _frame: None)
     shell = os.fork()
     if shell == 0:
-        _become(libc, text, processes, command, (life, status))
+        for descriptor in (life, status):
+            os.close(descriptor)
+        _become(libc, text, processes, command, namespaces)
+    for descriptor in namespaces:
+        os.close(descriptor)
     for number in IGNORED:
         _signal.signal(number, _signal.SIG_IGN)
     _let_go_of_output()
@@ -150,11 +155,9 @@ def _descendants() -> list[int]:
     return found
 
 
-def _become(libc: Any, text: bytes, most: int, command: list[str], closed: tuple[int, ...]) -> None:
+def _become(libc: Any, text: bytes, most: int, command: list[str], namespaces: list[int]) -> None:
     """Turn this child into the command, confined."""
     try:
-        for descriptor in closed:
-            os.close(descriptor)
         _signal.set_wakeup_fd(-1)
         for number in (_signal.SIGCHLD, _signal.SIGPIPE):
             _signal.signal(number, _signal.SIG_DFL)
@@ -162,12 +165,23 @@ def _become(libc: Any, text: bytes, most: int, command: list[str], closed: tuple
             _signal.signal(_signal.SIGXFSZ, _signal.SIG_DFL)
         if most:
             _limit_processes(most)
+        for descriptor in namespaces:
+            _enter(libc, descriptor)
         if text:
             _confine(libc, text)
         os.execvp(command[0], command)
     except BaseException as error:  # noqa: BLE001 - a copy of this process must not go on as it
         os.write(2, f"{command[0]}: {error}\n".encode())
     os._exit(GIVEN_UP)
+
+
+def _enter(libc: Any, descriptor: int) -> None:
+    """Go into a namespace. What rights that gives in it end with the next program. Raises `OSError`."""
+    import ctypes
+
+    if libc.setns(descriptor, 0) < 0:
+        raise OSError(ctypes.get_errno(), "the session's network: " + os.strerror(ctypes.get_errno()))
+    os.close(descriptor)
 
 
 def _limit_processes(most: int) -> None:

@@ -135,10 +135,12 @@ def _run(words: Sequence[str], descriptors: tuple[int, ...]) -> str:
     return "" if ran.returncode == 0 else (said or f"exit code {ran.returncode}")[:_REASON_CHARS]
 
 
-def launcher_words(life: int, status: int, confinement: int, processes: int) -> list[str]:
+def launcher_words(
+    life: int, status: int, confinement: int, processes: int, namespaces: Sequence[int] = ()
+) -> list[str]:
     """Return the command line of the launcher, to which the command is added; it costs some 8 ms."""
-    python = sys.executable or "python3"
-    return [python, "-I", "-S", "-E", str(LAUNCHER), str(life), str(status), str(confinement), str(processes), "--"]
+    numbers = map(str, (life, status, confinement, processes, *namespaces))
+    return [sys.executable or "python3", "-I", "-S", "-E", str(LAUNCHER), *numbers, "--"]
 
 
 def encode_confinement(confinement: Struct) -> bytes:

@@ -42,8 +42,8 @@ _MODULES_LOOKED_AT = 200
 _LINK_CHARS = 4_096
 
 
-OWN_SKILLS = "skills"
-"""In Tenuto's own home: the user's skills, whose scripts commands run."""
+OWN_PROGRAMS = ("skills", "plugins")
+"""In Tenuto's own home: the user's skills and plugins, whose scripts commands run."""
 
 
 class Policy(Struct, frozen=True, kw_only=True):
@@ -52,7 +52,8 @@ class Policy(Struct, frozen=True, kw_only=True):
     `protected` is read-only inside `writable`; `between` are the folders from a writable one down to a protected one,
     which must not be renamed away. `hidden` cannot be read, but for `shown` in it. `private` is a folder that this
     session alone has, for temporary files and caches. `kept` are folders whose protected names are compared
-    afterwards (`putting_back`): nothing keeps a name from being made that is not there.
+    afterwards (`putting_back`): nothing keeps a name from being made that is not there. Without `network` a command may
+    have the session's own `loopback`, with a proxy in it to `domains`; else a network with nothing in it.
     """
 
     cwd: str
@@ -65,6 +66,8 @@ class Policy(Struct, frozen=True, kw_only=True):
     shown: tuple[str, ...] = ()
     sockets: tuple[str, ...] = ()
     network: bool = False
+    loopback: bool = False
+    domains: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
 
 
@@ -75,13 +78,14 @@ class Places(Struct, frozen=True, kw_only=True):
     private: str
     own_home: str
     """`$TENUTO_HOME`."""
-    outputs: str
-    """Full outputs of tools, which the model is pointed to."""
+    outputs: tuple[str, ...] = ()
+    """Folders of full outputs of tools, which the model is pointed to."""
     added: tuple[str, ...] = ()
     writable: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
     readable: tuple[str, ...] = ()
     network: bool = False
+    domains: tuple[str, ...] = ()
 
 
 def make_policy(places: Places, cwd: str, environ: Mapping[str, str], *, strict: bool = False) -> Policy:
@@ -93,7 +97,7 @@ def make_policy(places: Places, cwd: str, environ: Mapping[str, str], *, strict:
     hidden = tuple(one for one in _hidden(places, home) if one not in readable)
     found = [path for root in roots for path in _protected_below(root)] + _protected_in_git(git)
     protected = _unique(path for path in found if path not in hidden)  # a workspace may be the home
-    shown = _unique((places.outputs, f"{places.own_home}/{OWN_SKILLS}", *readable))
+    shown = _unique((*places.outputs, *(f"{places.own_home}/{name}" for name in OWN_PROGRAMS), *readable))
     return Policy(
         cwd=cwd,
         home=home,
@@ -105,6 +109,8 @@ def make_policy(places: Places, cwd: str, environ: Mapping[str, str], *, strict:
         shown=tuple(one for one in shown if os.path.exists(one)),
         sockets=tuple(_open_sockets(places)),
         network=places.network and not strict,
+        loopback=not places.network and not strict,
+        domains=() if places.network or strict else places.domains,
         kept=tuple(roots),
     )
 
@@ -123,6 +129,14 @@ def command_environment(environ: Mapping[str, str], temporary: str, caches: str)
     kept |= {name: f"{caches}/{folder}" for name, folder in CACHE_VARIABLES.items() if name not in environ}
     kept |= {"TMPDIR": temporary, "TMP": temporary, "TEMP": temporary}
     return kept
+
+
+def proxy_environment(port: int) -> dict[str, str]:
+    """Return the variables that lead programs to the proxy inside; what the session serves is reached directly."""
+    address, here = f"http://127.0.0.1:{port}", "localhost,127.0.0.1,::1"
+    names = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+    set_ = {form: address for name in names for form in (name, name.lower())}
+    return {**set_, "NO_PROXY": here, "no_proxy": here, "NODE_USE_ENV_PROXY": "1"}
 
 
 def git_directories(workspace: str) -> list[str]:

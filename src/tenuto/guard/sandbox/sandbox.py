@@ -8,17 +8,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from tenuto.guard.sandbox.policy import Places, Policy, command_environment, git_directories, make_policy
+from tenuto.guard.sandbox.policy import (
+    Places,
+    Policy,
+    command_environment,
+    git_directories,
+    make_policy,
+    proxy_environment,
+)
 
 if TYPE_CHECKING:
     from tenuto.guard.sandbox.machine import Kind, Machine
+    from tenuto.guard.sandbox.network.namespace import SessionNetwork
+    from tenuto.guard.sandbox.network.proxy import DomainProxy
 
 
 class Confined(Struct, frozen=True):
     """How a command is started: the words before it, its environment, what the launcher holds it by.
 
-    `descriptors` are passed on, and closed here once it runs.
+    `descriptors` are passed on, and so are `namespaces`, which the launcher enters; both are closed once it runs.
     """
 
     kind: Kind
@@ -27,10 +37,11 @@ class Confined(Struct, frozen=True):
     policy: Policy
     confinement: bytes = b""
     descriptors: tuple[int, ...] = ()
+    namespaces: tuple[int, ...] = ()
 
     def close(self) -> None:
         """Close what was passed on."""
-        for descriptor in self.descriptors:
+        for descriptor in (*self.descriptors, *self.namespaces):
             os.close(descriptor)
 
 
@@ -45,6 +56,9 @@ class Sandbox:
         self._wish = wish
         self.wanted = wanted
         self._private = ""
+        self._network: SessionNetwork | None = None
+        self._proxy: DomainProxy | None = None
+        self._has_no_network = False
 
     @property
     def machine(self) -> Machine:
@@ -63,18 +77,54 @@ class Sandbox:
         """Whether mode `auto` may run what it does not know: in a sandbox, or because the user wants none."""
         return not self.wanted or bool(self.machine.kind)
 
-    def confine(self, cwd: Path, environ: Mapping[str, str], *, strict: bool) -> Confined:
-        """Return how a command in `cwd` is started; `strict` is one that only reads. Raises `OSError`."""
-        policy = make_policy(self._places(self._make_private()), os.path.realpath(cwd), environ, strict=strict)
+    def confine(self, cwd: Path, environ: Mapping[str, str], *, strict: bool, outputs: Path | None = None) -> Confined:
+        """Return how a command in `cwd` is started; `strict` is one that only reads. Raises `OSError`.
+
+        `outputs` are those of the session that it is for, where that is a sub-agent's: the sandbox is its parent's.
+        """
+        places = self._places(self._make_private())
+        if outputs is not None:
+            places = replace(places, outputs=(*places.outputs, os.path.realpath(outputs)))
+        policy = make_policy(places, os.path.realpath(cwd), environ, strict=strict)
+        network = self._join_network(policy) if policy.loopback else None
+        if network is None:
+            policy = replace(policy, loopback=False, domains=())
         match self.machine.kind:
             case "bubblewrap":
-                return _in_bubblewrap(policy, environ, self.machine.detail)
+                return _in_bubblewrap(policy, environ, self.machine.detail, network)
             case "landlock":
                 return _in_landlock(policy, environ, self.machine.detail)
             case "seatbelt":
                 return _in_seatbelt(policy, environ)
             case "":
                 raise OSError("there is no sandbox on this machine")
+
+    @property
+    def refusals(self) -> int:
+        """How many requests of commands were refused, because what they name is not in the list of domains."""
+        return self._proxy.refusals if self._proxy is not None else 0
+
+    def refused_since(self, count: int) -> list[str]:
+        """Return what was refused after the first `count` of them, in words."""
+        return self._proxy.refused_since(count) if self._proxy is not None else []
+
+    def _join_network(self, policy: Policy) -> SessionNetwork | None:
+        """Return the network that the commands of the session share, `None` where the machine does not let them."""
+        if self.machine.kind != "bubblewrap":
+            return None
+        if self._network is None and not self._has_no_network:
+            from tenuto.guard.sandbox.network.namespace import open_network
+
+            try:
+                self._network = open_network(self.machine.detail, listens=bool(policy.domains))
+            except OSError:
+                self._has_no_network = True  # each command has one of its own; `tenuto doctor` says why
+        if self._network is not None and self._network.listener is not None and self._proxy is None:
+            from tenuto.guard.sandbox.network.domains import read_domains
+            from tenuto.guard.sandbox.network.proxy import DomainProxy
+
+            self._proxy = DomainProxy(read_domains(policy.domains), self._network.listener)
+        return self._network
 
     def protected(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the folders, and the git directories, whose protected names are put back after a command."""
@@ -89,7 +139,13 @@ class Sandbox:
         return self._private
 
     def close(self) -> None:
-        """Remove the private folder; the sandbox makes another one when it is needed again."""
+        """Let go of the network and remove the private folder; others are made when they are needed again."""
+        if self._proxy is not None:
+            self._proxy.close()
+            self._proxy = None
+        if self._network is not None:
+            self._network.close()
+            self._network = None
         if self._private:
             import shutil
 
@@ -97,7 +153,9 @@ class Sandbox:
             self._private = ""
 
 
-def _in_bubblewrap(policy: Policy, environ: Mapping[str, str], program: str) -> Confined:
+def _in_bubblewrap(
+    policy: Policy, environ: Mapping[str, str], program: str, network: SessionNetwork | None
+) -> Confined:
     from tenuto.guard.sandbox.bubblewrap import CACHES, TEMPORARY, bubblewrap_words, prepare_private
     from tenuto.guard.sandbox.machine import open_filter
 
@@ -107,9 +165,11 @@ def _in_bubblewrap(policy: Policy, environ: Mapping[str, str], program: str) -> 
     return Confined(
         kind="bubblewrap",
         words=tuple(words),
-        environ=command_environment(environ, TEMPORARY, CACHES),
+        environ=command_environment(environ, TEMPORARY, CACHES)
+        | (proxy_environment(network.port) if network is not None and network.port else {}),
         policy=policy,
         descriptors=(filtered,) if filtered >= 0 else (),
+        namespaces=network.copies() if network is not None else (),
     )
 
 

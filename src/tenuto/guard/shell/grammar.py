@@ -9,6 +9,8 @@ from tenuto.guard.shell.lexer import Lexer, check_characters
 from tenuto.guard.shell.syntax import (
     AndOr,
     Assignment,
+    Case,
+    CaseBranch,
     For,
     Group,
     If,
@@ -32,14 +34,13 @@ _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?)=")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _CLOSING = frozenset({"then", "else", "elif", "fi", "do", "done", "}", "esac", "in", "]]"})
 _NOT_READ = {
-    "case": "it has a case statement",
     "select": "it has a select loop",
     "function": "it defines a function",
     "coproc": "it starts a coprocess",
     "time": "it measures time",
-    "[[": "it has a [[ condition",
 }
-_RESERVED = _CLOSING | _NOT_READ.keys() | {"!", "{", "if", "while", "until", "for"}
+_RESERVED = _CLOSING | _NOT_READ.keys() | {"!", "{", "if", "while", "until", "for", "case", "[["}
+_BRANCH_ENDS = (";;&", ";;", ";&")
 
 
 def read_grammar(text: str) -> Sequence:
@@ -112,7 +113,7 @@ class _Reader(Lexer):
         items: list[Node] = []
         background: set[int] = set()
         self._skip_newlines()
-        while self.at < self.end and self._operator() != ")" and self._keyword() not in until:
+        while self.at < self.end and self._operator() not in (")", *_BRANCH_ENDS) and self._keyword() not in until:
             items.append(self._and_or())
             separator = self._take(";", "&", "\n")
             if separator == "&":
@@ -144,10 +145,13 @@ class _Reader(Lexer):
             self.at += 1
             is_negated = True
         items = [self._command()]
-        while self._take("|", "|&"):
+        loud: set[int] = set()
+        while operator := self._take("|", "|&"):
+            if operator == "|&":
+                loud.add(len(items) - 1)
             self._skip_newlines()
             items.append(self._command())
-        return Pipeline(tuple(items), is_negated) if is_negated or len(items) > 1 else items[0]
+        return Pipeline(tuple(items), is_negated, frozenset(loud)) if is_negated or len(items) > 1 else items[0]
 
     def _command(self) -> Node:
         self.depth += 1
@@ -181,6 +185,10 @@ class _Reader(Lexer):
             return While(keyword == "until", condition, self._do(), self._redirections())
         if keyword == "for":
             return self._for()
+        if keyword == "case":
+            return self._case()
+        if keyword == "[[":
+            return self._condition()
         if keyword in _NOT_READ:
             raise UnreadableError(_NOT_READ[keyword])
         if keyword in _CLOSING:
@@ -230,6 +238,56 @@ class _Reader(Lexer):
             self._take(";")
         self._skip_newlines()
         return For(match[0], None if words is None else tuple(words), self._do(), self._redirections())
+
+    def _case(self) -> Case:
+        self._expect("case")
+        self.skip_blanks()
+        word = self.read_word()
+        if word is None:
+            raise UnreadableError("a case has no word")
+        self._skip_newlines()
+        self._expect("in")
+        self._skip_newlines()
+        branches: list[CaseBranch] = []
+        while self._keyword() != "esac":
+            branches.append(self._branch())
+            self._skip_newlines()
+        self._expect("esac")
+        return Case(word, tuple(branches), self._redirections())
+
+    def _branch(self) -> CaseBranch:
+        self._take("(")
+        patterns: list[Word] = []
+        while True:
+            self.skip_blanks()
+            pattern = self.read_word()
+            if pattern is None or not pattern.is_text or pattern.keyword == "esac":
+                raise UnreadableError("a case has a pattern that is not plain")
+            patterns.append(pattern)
+            if not self._take("|"):
+                break
+        if not self._take(")"):
+            raise UnreadableError("a case has a pattern that is not plain")
+        body = self.read_list(frozenset({"esac"}))
+        if not self._take(*_BRANCH_ENDS) and self._keyword() != "esac":
+            raise UnreadableError("a branch of a case is not complete")
+        return CaseBranch(tuple(patterns), body)
+
+    def _condition(self) -> Simple:
+        """Read `[[ … ]]` on one line, without brackets and comparisons of order inside: as the words of a command."""
+        start = self.at
+        words: list[Word] = []
+        while not words or words[-1].keyword != "]]":
+            self.skip_blanks()
+            joint = self.peek(2) if words and self.peek(2) in ("&&", "||") else ""
+            if joint:
+                self.at += 2
+                words.append(Word((Text(joint, quoted=False),), self.at - 2, self.at))
+            elif (word := self.read_word()) is not None:
+                words.append(word)
+            else:
+                raise UnreadableError("it has a condition in [[ ]] that is not plain")
+        return Simple((), tuple(words), self._redirections(), start)
 
     def _redirections(self) -> tuple[Redirection, ...]:
         found: list[Redirection] = []

@@ -104,7 +104,7 @@ class Lexer(ABC):
         return self._finish(pieces, start)
 
     def _finish(self, pieces: list[Piece], start: int) -> Word:
-        word = Word(tuple(_joined(pieces)), start, self.at)
+        word = Word(tuple(joined(pieces)), start, self.at)
         if re.match(r"![^=]", word.bare):
             raise UnreadableError("a word begins with !")
         if not word.bare.isascii():
@@ -238,16 +238,16 @@ class Lexer(ABC):
         return ProcessSubstitution(self.read_substitution(), reads=reads)
 
 
-def _joined(pieces: list[Piece]) -> list[Piece]:
-    """Put neighbouring texts of one kind together."""
-    joined: list[Piece] = []
+def joined(pieces: list[Piece]) -> list[Piece]:
+    """Return the pieces with neighbouring texts of one kind put together."""
+    found: list[Piece] = []
     for piece in pieces:
-        last = joined[-1] if joined else None
+        last = found[-1] if found else None
         if isinstance(piece, Text) and isinstance(last, Text) and piece.quoted == last.quoted:
-            joined[-1] = Text(last.text + piece.text, piece.quoted)
+            found[-1] = Text(last.text + piece.text, piece.quoted)
         else:
-            joined.append(piece)
-    return joined
+            found.append(piece)
+    return found
 
 
 def _check_visible(word: Word) -> None:

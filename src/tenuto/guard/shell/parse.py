@@ -10,6 +10,7 @@ import msgspec
 from tenuto.guard.shell.grammar import read_grammar
 from tenuto.guard.shell.syntax import (
     AndOr,
+    Case,
     For,
     Group,
     If,
@@ -87,6 +88,8 @@ def _children(node: Node) -> tuple[Node, ...]:
             return (node.condition, node.body)
         case If():
             return tuple(part for branch in node.branches for part in branch if part is not None)
+        case Case():
+            return tuple(branch.body for branch in node.branches)
 
 
 def _words_of(node: Node) -> Iterator[Word]:
@@ -96,6 +99,8 @@ def _words_of(node: Node) -> Iterator[Word]:
         yield from node.words
     if isinstance(node, For):
         yield from node.words or ()
+    if isinstance(node, Case):
+        yield node.word
     for redirection in redirections_of(node):
         yield redirection.target
         if redirection.body is not None:
@@ -121,7 +126,7 @@ def _note(node: Node, ours: Places) -> None:
     if isinstance(node, Simple):
         if node.words:
             ours.names.add(node.words[0].start)
-            if node.words[0].keyword == "[":
+            if node.words[0].keyword in ("[", "[["):
                 ours.tests.add((node.words[0].start, node.words[-1].end))
         ours.words.update((word.start, word.end) for word in node.words)
         # The value of an assignment begins behind its name
@@ -131,6 +136,9 @@ def _note(node: Node, ours: Places) -> None:
         )
     if isinstance(node, For):
         ours.words.update((word.start, word.end) for word in node.words or ())
+    if isinstance(node, Case):
+        ours.words.add((node.word.start, node.word.end))
+        ours.tests.update((branch.patterns[0].start, branch.patterns[-1].end) for branch in node.branches)
     for redirection in redirections_of(node):
         if redirection.body is None:
             ours.words.add((redirection.target.start, redirection.target.end))
@@ -150,7 +158,7 @@ def _in_bytes(spans: set[Span], offset: range | list[int]) -> set[Span]:
 
 
 def _outside(words: set[Span], tests: set[Span]) -> set[Span]:
-    """Leave out what stands in `[ … ]`, which tree-sitter takes apart in its own way."""
+    """Leave out what stands in conditions and patterns of a case, which tree-sitter takes apart in its own way."""
     if not tests:
         return words
     return {(start, end) for start, end in words if not any(first <= start and end <= last for first, last in tests)}

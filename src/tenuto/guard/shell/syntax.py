@@ -62,6 +62,8 @@ class Word(msgspec.Struct, frozen=True):
     @property
     def bare(self) -> str:
         """The unquoted characters; what is quoted or expanded is one placeholder each."""
+        if len(self.pieces) == 1 and isinstance(only := self.pieces[0], Text) and not only.quoted:
+            return only.text
         return "".join(
             piece.text if isinstance(piece, Text) and not piece.quoted else _QUOTED * bool(not _is_empty(piece))
             for piece in self.pieces
@@ -135,7 +137,7 @@ class Assignment(msgspec.Struct, frozen=True):
 
 
 class Simple(msgspec.Struct, frozen=True):
-    """A simple command: assignments, words, redirections; at least one of them."""
+    """A simple command: assignments, words, redirections; at least one of them. A condition in `[[ … ]]` is one too."""
 
     assignments: tuple[Assignment, ...]
     words: tuple[Word, ...]
@@ -144,10 +146,14 @@ class Simple(msgspec.Struct, frozen=True):
 
 
 class Pipeline(msgspec.Struct, frozen=True):
-    """Commands whose outputs are the next one's input; with `!` in front also a single one."""
+    """Commands whose outputs are the next one's input; with `!` in front also a single one.
+
+    `loud` has the places of those whose errors go to the next one as well (`|&`).
+    """
 
     items: tuple[Node, ...]
     is_negated: bool = False
+    loud: frozenset[int] = frozenset()
 
 
 class AndOr(msgspec.Struct, frozen=True):
@@ -197,7 +203,22 @@ class For(msgspec.Struct, frozen=True):
     redirections: tuple[Redirection, ...]
 
 
-Node = Simple | Pipeline | AndOr | Sequence | Group | If | While | For
+class CaseBranch(msgspec.Struct, frozen=True):
+    """Patterns, and the commands that run when one of them fits; there may be none."""
+
+    patterns: tuple[Word, ...]
+    body: Sequence
+
+
+class Case(msgspec.Struct, frozen=True):
+    """`case word in … esac`. How a branch ends, and with it whether others follow, is left out."""
+
+    word: Word
+    branches: tuple[CaseBranch, ...]
+    redirections: tuple[Redirection, ...]
+
+
+Node = Simple | Pipeline | AndOr | Sequence | Group | If | While | For | Case
 
 
 class UnreadableError(Exception):

@@ -15,7 +15,17 @@ if TYPE_CHECKING:
 Span = tuple[int, int]
 _STATEMENTS = frozenset(
     {
-        *("program", "command", "command_name", "command_substitution", "comment", "compound_statement", "do_group"),
+        *(
+            "case_item",
+            "case_statement",
+            "program",
+            "command",
+            "command_name",
+            "command_substitution",
+            "comment",
+            "compound_statement",
+            "do_group",
+        ),
         *("declaration_command", "elif_clause", "else_clause", "file_descriptor", "file_redirect", "for_statement"),
         *("heredoc_body", "heredoc_content", "heredoc_end", "heredoc_redirect", "heredoc_start", "herestring_redirect"),
         *("if_statement", "list", "negated_command", "pipeline", "process_substitution", "redirected_statement"),
@@ -35,7 +45,9 @@ _DECLARING = frozenset({"declaration_command", "unset_command"})
 
 
 class Places(msgspec.Struct):
-    """Offsets in bytes. `names` are where commands begin with a program; `words` leave out what stands in `[ … ]`."""
+    """Offsets in bytes. `names` are where commands begin with a program; `tests` are conditions in `[ … ]` and
+    `[[ … ]]`, and the patterns of a case: what stands in them is not among the `words`.
+    """
 
     names: set[int]
     words: set[Span]
@@ -72,6 +84,9 @@ def read_tree(source: bytes) -> Places:
             _note_test(node, places)
             pending += [(found, True, "") for found in _substitutions(node)]
             continue
+        if kind == "case_item" and not in_word:
+            pending += [(child, False, kind) for child in _behind_patterns(node, places)]
+            continue
         if (not in_word and kind in _WORDS) or (kind == "variable_name" and above in _DECLARING):
             places.words.add((node.start_byte, node.end_byte))
             in_word = True
@@ -85,10 +100,20 @@ def read_tree(source: bytes) -> Places:
 
 
 def _note_test(node: Node, places: Places) -> None:
-    if node.children[0].type != "[":
-        raise UnreadableError("it has a [[ condition")
+    if node.children[0].type not in ("[", "[["):
+        raise UnreadableError("it has a condition of another kind")
     places.names.add(node.start_byte)
     places.tests.add((node.start_byte, node.end_byte))
+
+
+def _behind_patterns(node: Node, places: Places) -> list[Node]:
+    """Note the patterns of a branch of a case; return what comes behind them."""
+    closing = next((at for at, child in enumerate(node.children) if child.type == ")"), -1)
+    patterns = [child for child in node.children[:closing] if child.is_named]
+    if closing < 0 or not patterns or any(map(_substitutions, patterns)):
+        raise UnreadableError("a case has a pattern that is not plain")
+    places.tests.add((patterns[0].start_byte, patterns[-1].end_byte))
+    return node.children[closing + 1 :]
 
 
 def _substitutions(node: Node) -> list[Node]:

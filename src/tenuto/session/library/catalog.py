@@ -67,6 +67,12 @@ def list_sessions(home: Path, cwd: Path | None = None) -> list[SessionSummary]:
     return sorted(used, key=lambda summary: summary.updated, reverse=True)
 
 
+def has_used_server(home: Path, cwd: Path, model: str) -> bool:
+    """Whether a session of the project was with the server of a model, which is what its id begins with."""
+    server = model.partition("/")[0] + "/"
+    return any(one.model.startswith(server) for one in list_sessions(home, cwd))
+
+
 class Latest(msgspec.Struct, frozen=True):
     """The folder of the session to go on with, `None` if there is none, and the later ones that cannot be read."""
 

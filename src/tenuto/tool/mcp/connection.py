@@ -15,6 +15,7 @@ from mcp import Client, MCPError, types
 from mcp.client._transport import TransportStreams
 from mcp.client.session import ClientRequestContext
 from mcp.client.streamable_http import streamable_http_client
+from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 from pydantic import FileUrl
 
 from tenuto.config.mcp.servers import McpServer, NamedServer, ServerError, expand
@@ -39,6 +40,13 @@ MOST_PAGES = 20
 """Pages of a list that are asked for."""
 CONNECT_SECONDS = 15.0
 LAST_LINE_CHARS = 200
+LISTEN_AGAIN = (1.0, 10.0, 60.0)
+"""Seconds before a stream of changes that has broken is opened again."""
+LIST_CHANGES = (
+    types.ToolListChangedNotification,
+    types.PromptListChangedNotification,
+    types.ResourceListChangedNotification,
+)
 _LOG_END = 4_000
 _UNAUTHORIZED, _ERRORS = 401, 400
 
@@ -48,11 +56,12 @@ Ask = Callable[[Elicitation], Awaitable[Reply]]
 
 
 class News:
-    """What became of a connection: it has this to offer, or it is over and why."""
+    """What became of a connection: it has this to offer, or it is over and why; `never_came`: it never answered."""
 
-    def __init__(self, listing: Listing | None = None, lost: str = "") -> None:
+    def __init__(self, listing: Listing | None = None, lost: str = "", *, never_came: bool = False) -> None:
         self.listing = listing
         self.lost = lost
+        self.never_came = never_came
 
 
 def silence_sdk() -> None:
@@ -82,6 +91,7 @@ class Connection:
 
     async def serve(self) -> None:
         """Connect, tell what there is, and stay until `close`, or until the server ends. Raises nothing."""
+        never_came = True
         try:
             server = expand(self._named.server, self._around.environ)
             async with contextlib.AsyncExitStack() as stack:
@@ -89,8 +99,14 @@ class Connection:
                     client = await stack.enter_async_context(self._new_client(server))
                     listing = await self._list(client)
                 self._client = client
+                never_came = False
                 self._tell(News(listing))
-                await self._over.wait()
+                listening = asyncio.create_task(self._listen(client), name="mcp changes")
+                try:
+                    await self._over.wait()
+                finally:
+                    listening.cancel()
+                    await asyncio.wait((listening,))
         except TimeoutError:
             self._why = self._why or f"no answer within {self._named.server.startup_timeout:g} seconds"
         except ServerError as error:
@@ -99,7 +115,7 @@ class Connection:
             self._why = self._why or self._describe(error)
         finally:
             self._client = None
-            self._tell(News(lost=self._with_last_line(self._why)))
+            self._tell(News(lost=self._with_last_line(self._why), never_came=never_came))
 
     def close(self) -> None:
         """Let `serve` end."""
@@ -200,9 +216,30 @@ class Connection:
                 resources = (await client.list_resources(cache_mode="bypass")).resources
         return listing_of(self._named.name, client.protocol_version, tools, prompts, resources)
 
+    async def _listen(self, client: Client) -> None:
+        """Hear of changed lists as the newest protocol has it: one stream of changes, opened again when it breaks.
+
+        A server that has none is not asked again.
+        """
+        for pause in (0.0, *LISTEN_AGAIN):
+            await asyncio.sleep(pause)
+            try:
+                async with client.listen(
+                    tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True
+                ) as changes:
+                    if pause:
+                        await self._look_again()  # nothing that was missed meanwhile is sent again
+                    async for _change in changes:
+                        await self._look_again()
+                return
+            except SubscriptionLost:
+                continue
+            except (ListenNotSupportedError, MCPError, TimeoutError):
+                return
+
     async def _hear(self, message: object) -> None:
-        """Look again where a server says that its lists have changed."""
-        if isinstance(message, types.ToolListChangedNotification | types.PromptListChangedNotification):
+        """Look again where a server of the older protocol says that its lists have changed."""
+        if isinstance(message, LIST_CHANGES):
             self._looking = asyncio.create_task(self._look_again(), name="mcp list")
 
     async def _look_again(self) -> None:

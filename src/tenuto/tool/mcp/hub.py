@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import threading
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from msgspec import Struct, field
 
 from tenuto.config.mcp.servers import NamedServer
+from tenuto.guard.subject import MCP_PREFIX
 from tenuto.protocol.entry import Level
 from tenuto.protocol.model import ToolSchema
 from tenuto.text.figures import plural
-from tenuto.tool.mcp.naming import server_of, server_word
+from tenuto.tool.mcp.naming import JOINT, server_of, server_word
 from tenuto.tool.mcp.remote import (
     ConnectionLost,
     Elicitation,
@@ -32,6 +33,7 @@ from tenuto.tool.mcp.remote import (
     Reply,
     Surroundings,
 )
+from tenuto.tool.mcp.stored import StoredListings
 from tenuto.tool.mcp.tools import CALL, SEARCH, CallTool, McpTool, SearchTool, deferring_schemas
 
 if TYPE_CHECKING:
@@ -40,6 +42,8 @@ if TYPE_CHECKING:
 State = Literal["starting", "ready", "failed", "ended", "closed"]
 """`failed`: it never answered; `ended`: it did, and is gone."""
 CLOSE_SECONDS = 8.0
+PAUSE_SECONDS = 2.0
+"""After so many seconds servers are started whose tools are known: neither the first paint nor a short `-p` pays."""
 RESTARTS = 3
 """Times that a call starts a server again that has ended."""
 T = TypeVar("T")
@@ -53,6 +57,8 @@ class Server(Struct, eq=False):
     state: State = "starting"
     why: str = ""
     listing: Listing = Listing()
+    is_stored: bool = False
+    """Its listing is the one of an earlier start: it has not answered yet, and nobody waits for it but a call."""
     settled: asyncio.Event = field(default_factory=asyncio.Event)
     connection: Connection | None = None
     restarts: int = 0
@@ -63,6 +69,11 @@ class Server(Struct, eq=False):
     def name(self) -> str:
         """Its name."""
         return self.named.name
+
+    @property
+    def is_offered(self) -> bool:
+        """Whether a model is told of its tools: it has answered, or it did at an earlier start and is expected."""
+        return self.state == "ready" or (self.state == "starting" and self.is_stored)
 
     def tool(self, public: str) -> RemoteTool | None:
         """Return its tool of that public name."""
@@ -123,47 +134,77 @@ async def _wait_for_others() -> None:
 class McpHub:
     """Starts servers, keeps what they have, and calls them."""
 
-    def __init__(self, servers: Sequence[NamedServer], around: Surroundings, ears: Ears, defer_over: int) -> None:
+    def __init__(
+        self,
+        servers: Sequence[NamedServer],
+        around: Surroundings,
+        ears: Ears,
+        defer_over: int,
+        known: Mapping[str, Listing] | None = None,
+    ) -> None:
+        """Have these servers; `known` is what some of them had at an earlier start."""
         self._around = around
         self._ears = ears
         self._defer_over = defer_over
         self._loop = asyncio.get_running_loop()
-        self._thread = _Thread()
+        self._thread: _Thread | None = None
         self._offer: tuple[tuple[Listing, ...], tuple[ToolSchema, ...]] = ((), ())
+        self._stored = StoredListings(around.home, around.cwd)
+        self._later: asyncio.TimerHandle | None = None
         self.servers = {one.name: Server(one, self._log_of(one.name)) for one in servers}
+        for name, listing in (known or {}).items():
+            self.servers[name].listing, self.servers[name].is_stored = listing, True
         self._opened = self._loop.time()
 
     def start(self) -> None:
-        """Begin to connect to all of them; returns at once."""
+        """Begin to connect, to those whose tools are known after a pause or when one is called; returns at once."""
         for server in self.servers.values():
+            if not server.is_stored:
+                self._connect(server)
+        self._later = self._loop.call_later(PAUSE_SECONDS, self._connect_stored)
+
+    def _connect_stored(self) -> list[Server]:
+        """Begin to connect to the servers that are not needed yet; return them."""
+        waiting = [server for server in self.servers.values() if server.is_stored and server.serving is None]
+        for server in waiting:
             self._connect(server)
+        return waiting
+
+    @property
+    def _on_thread(self) -> _Thread:
+        """The thread, from the first connection on."""
+        if self._thread is None:
+            self._thread = _Thread()
+        return self._thread
 
     def _log_of(self, name: str) -> Path:
         return self._around.logs / f"{server_word(name)}.log"
 
     # --- what there is ---
 
-    @property
-    def is_deferred(self) -> bool:
-        """Whether there are so many tools that they stand behind a search."""
-        return len(self.tools()) > self._defer_over
-
     def tools(self) -> list[tuple[Server, RemoteTool]]:
         """Return the tools of all servers that have answered, by server and name: in no order of answering."""
-        ready = (self.servers[name] for name in sorted(self.servers))
-        return [(server, tool) for server in ready if server.state == "ready" for tool in server.listing.tools]
+        ordered = (self.servers[name] for name in sorted(self.servers))
+        return [(server, tool) for server in ordered if server.is_offered for tool in server.listing.tools]
 
     @property
     def offered(self) -> tuple[ToolSchema, ...]:
         """What a new `system` entry would tell the model of; the same object as long as nothing has changed."""
-        key = tuple(self.servers[name].listing for name in sorted(self.servers) if self.servers[name].state == "ready")
-        known, made = self._offer
+        key = tuple(self.servers[name].listing for name in sorted(self.servers) if self.servers[name].is_offered)
+        known, _ = self._offer
         if len(key) != len(known) or any(one is not other for one, other in zip(key, known, strict=True)):
-            tools = self.tools()
-            counts = Counter(server.name for server, _ in tools)
-            made = deferring_schemas(counts) if self.is_deferred else tuple(tool.schema for _, tool in tools)
-            self._offer = (key, made)
+            self._offer = (key, self.offer(self.tools()))
         return self._offer[1]
+
+    def offer(self, tools: Sequence[tuple[Server, RemoteTool]]) -> tuple[ToolSchema, ...]:
+        """Return what a model is told of these tools: each of them, or the two that stand for many."""
+        if len(tools) <= self._defer_over:
+            return tuple(tool.schema for _, tool in tools)
+        return deferring_schemas(Counter(server.name for server, _ in tools))
+
+    def only(self, names: frozenset[str]) -> SomeTools:
+        """Return a part of the tools, over the same connections."""
+        return SomeTools(self, names)
 
     def find(self, name: str) -> McpTool | SearchTool | CallTool | None:
         """Return the tool of that name as it can be called, `None` for a name of no server."""
@@ -182,13 +223,10 @@ class McpHub:
     # --- waiting, calling ---
 
     async def wait(self, seconds: float) -> list[Server]:
-        """Wait until every server has answered or failed, at most so long after the opening; return the late ones."""
-        waits = [asyncio.ensure_future(server.settled.wait()) for server in self.servers.values()]
-        if waits:
-            await asyncio.wait(waits, timeout=max(0.0, self._opened + seconds - self._loop.time()))
-        for wait in waits:
-            wait.cancel()
-        return [server for server in self.servers.values() if not server.settled.is_set()]
+        """Wait for every server whose tools are not known, at most so long after the opening; return the late ones."""
+        unknown = [server for server in self.servers.values() if not server.is_stored]
+        await _wait_settled(unknown, max(0.0, self._opened + seconds - self._loop.time()))
+        return [server for server in unknown if not server.settled.is_set()]
 
     async def call(
         self, server: Server, public: str, arguments: dict[str, Any], progress: Callable[[str], None]
@@ -217,7 +255,7 @@ class McpHub:
     async def _talk(self, server: Server, made: Coroutine[Any, Any, RemoteResult]) -> RemoteResult:
         """Run it on the thread; when its server has ended, that is known here before it is raised."""
         try:
-            return await self._thread.run(made)
+            return await self._on_thread.run(made)
         except ConnectionLost:
             await self._wait_for_end(server)
             raise
@@ -226,12 +264,13 @@ class McpHub:
         if server.serving is not None:
             await asyncio.wait((asyncio.wrap_future(server.serving),), timeout=CLOSE_SECONDS)
 
-    async def refresh(self) -> None:
-        """Ask every server that is there for what it has now."""
+    async def refresh(self, seconds: float) -> None:
+        """Ask every server for what it has now; wait at most so long for those that were not needed yet."""
+        await _wait_settled(self._connect_stored(), seconds)
         for server in self.servers.values():
             if server.state == "ready" and server.connection is not None:
                 with contextlib.suppress(ConnectionLost):
-                    await self._thread.run(server.connection.refresh())
+                    await self._on_thread.run(server.connection.refresh())
         await asyncio.sleep(0)  # what they told is on this loop now
 
     async def reconnect(self, server: Server) -> None:
@@ -247,8 +286,8 @@ class McpHub:
         wanted = {one.name: one for one in servers}
         gone = [server for server in self.servers.values() if wanted.get(server.name) != server.named]
         for server in gone:
+            server.state = "closed"  # before anything is told of it
             self._let_go(server)
-            server.state = "closed"
             del self.servers[server.name]
             server.settled.set()
         for server in gone:
@@ -259,10 +298,13 @@ class McpHub:
 
     async def close(self) -> None:
         """End all servers, and wait until their processes have ended."""
+        if self._later is not None:
+            self._later.cancel()
         for server in self.servers.values():
+            server.state = "closed"  # before anything is told of it
             self._let_go(server)
-            server.state = "closed"
-        await self._thread.close()
+        if self._thread is not None:
+            await self._thread.close()
 
     def remove_logs(self) -> None:
         """Remove what servers wrote to their stderr."""
@@ -274,11 +316,13 @@ class McpHub:
     def _let_go(self, server: Server) -> None:
         """Have its connection end in good order, or at once where it does not stand yet."""
         if server.connection is not None:
-            self._thread.call(server.connection.close)
+            self._on_thread.call(server.connection.close)
         elif server.serving is not None:
             server.serving.cancel()
 
     async def _ready(self, server: Server) -> Connection:
+        if server.is_stored and server.serving is None:
+            self._connect(server)
         await asyncio.wait_for(server.settled.wait(), server.named.server.startup_timeout)
         if server.state == "ended" and server.restarts < RESTARTS:
             server.restarts += 1
@@ -301,6 +345,10 @@ class McpHub:
             connection: Connection
 
             def tell(news: News) -> None:
+                if news.listing is not None:
+                    self._stored.keep(server.named, news.listing)
+                elif news.never_came and server.state != "closed":
+                    self._stored.forget(server.named)
                 with contextlib.suppress(RuntimeError):  # the session's loop has ended
                     self._loop.call_soon_threadsafe(self._note, server, connection, news)
 
@@ -313,7 +361,7 @@ class McpHub:
             if error is not None:
                 self._loop.call_soon_threadsafe(self._note_lost, server, f"{type(error).__name__}: {error}")
 
-        server.serving = self._thread.start(serve())
+        server.serving = self._on_thread.start(serve())
         server.serving.add_done_callback(end)
 
     async def _ask(self, elicitation: Elicitation) -> Reply:
@@ -330,7 +378,9 @@ class McpHub:
             return
         if news.listing is not None:
             server.connection, server.state = connection, "ready"
-            server.listing = news.listing
+            if server.listing != news.listing:
+                server.listing = news.listing
+            server.is_stored = False
             if news.listing.left_out:
                 self._ears.notify(f"MCP server {server.name}: left out {', '.join(news.listing.left_out)}", "warning")
             server.settled.set()
@@ -343,7 +393,7 @@ class McpHub:
         if server.state == "closed":
             return
         was_ready = server.state == "ready"
-        server.connection, server.why = None, why
+        server.connection, server.why, server.is_stored = None, why, False
         server.state = "ended" if was_ready else "failed"
         if why:
             verb = "has ended" if was_ready else "cannot be used"
@@ -354,9 +404,63 @@ class McpHub:
         self._ears.changed(server)
 
 
+class SomeTools:
+    """The tools of a hub that a sub-agent has: those that it names, as far as the agent above it has them.
+
+    `mcp__server` and `mcp__server__*` are all of one; whoever has the two that stand for many has all.
+    """
+
+    def __init__(self, hub: McpHub, names: frozenset[str], above: SomeTools | None = None) -> None:
+        self._hub = hub
+        self._names = names
+        self._above = above
+        self._offer: tuple[tuple[ToolSchema, ...], tuple[ToolSchema, ...]] = ((), ())
+
+    def tools(self) -> list[tuple[Server, RemoteTool]]:
+        """Return them, by server and name."""
+        return [(server, tool) for server, tool in self._hub.tools() if self._has(tool.schema.name)]
+
+    @property
+    def offered(self) -> tuple[ToolSchema, ...]:
+        """What a model is told of them; the same object as long as the hub offers the same."""
+        every = self._hub.offered
+        if self._offer[0] is not every:
+            self._offer = (every, self._hub.offer(self.tools()))
+        return self._offer[1]
+
+    def find(self, name: str) -> McpTool | SearchTool | CallTool | None:
+        """Return the tool of that name as it can be called, `None` for one that is not among them."""
+        if name == SEARCH:
+            return SearchTool(lambda: [tool for _, tool in self.tools()])
+        return CallTool(self._find_tool) if name == CALL else self._find_tool(name)
+
+    def only(self, names: frozenset[str]) -> SomeTools:
+        """Return a part of the part."""
+        return SomeTools(self._hub, names, self)
+
+    def _find_tool(self, name: str) -> McpTool | None:
+        return self._hub.find_tool(name) if self._has(name) else None
+
+    def _has(self, name: str) -> bool:
+        server = f"{MCP_PREFIX}{server_of(name)}"
+        meant = {SEARCH, name, server, f"{server}{JOINT}*"}
+        return not meant.isdisjoint(self._names) and (self._above is None or self._above._has(name))
+
+
+async def _wait_settled(servers: Sequence[Server], seconds: float) -> None:
+    """Wait until these have answered or failed, at most so long."""
+    waits = [asyncio.ensure_future(server.settled.wait()) for server in servers]
+    if waits:
+        await asyncio.wait(waits, timeout=seconds)
+    for wait in waits:
+        wait.cancel()
+
+
 def describe_state(server: Server) -> str:
     """Return what a server is and has, in a few words."""
     match server.state:
+        case "starting" if server.is_stored and server.serving is None:
+            return f"{plural(len(server.listing.tools), 'tool')}, not started yet"
         case "ready":
             listing = server.listing
             rest = [

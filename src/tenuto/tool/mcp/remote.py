@@ -81,9 +81,9 @@ class Elicitation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
-    """The user's answer to an elicitation."""
+    """The user's answer to an elicitation; "cancel" is none."""
 
-    action: Literal["accept", "decline"]
+    action: Literal["accept", "decline", "cancel"]
     content: dict[str, Any] = {}
 
 

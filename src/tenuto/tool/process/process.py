@@ -486,8 +486,10 @@ def _stand_over(confined: Confined | None, limits: CommandLimits) -> _Over:
     outside = 0 if counts_inside or os.geteuid() == 0 else limits.processes
     status, theirs = os.pipe()
     confinement = open_confinement(confined.confinement) if confined is not None else -1
+    namespaces = confined.namespaces if confined is not None else ()
     ours = (theirs, *((confinement,) if confinement >= 0 else ()), *(confined.descriptors if confined else ()))
-    words = (*joining_words(limits.processes), *launcher_words(_life(), theirs, confinement, outside))
+    ours = (*ours, *namespaces)
+    words = (*joining_words(limits.processes), *launcher_words(_life(), theirs, confinement, outside, namespaces))
     return _Over((*words, *(confined.words if confined else ()), *inner), (_life(), *ours), ours, status)
 
 

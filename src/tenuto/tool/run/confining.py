@@ -40,12 +40,13 @@ def make_sandbox(
             workspace=workspace,
             private=private,
             own_home=own_home,
-            outputs=os.path.realpath(outputs) if outputs is not None else "",
+            outputs=(os.path.realpath(outputs),) if outputs is not None else (),
             added=added(),
             writable=wishes.writable,
             hidden=wishes.hidden,
             readable=wishes.readable,
             network=wishes.network,
+            domains=wishes.domains,
         )
 
     return Sandbox(places, wish=wishes.kind, wanted=wanted)
@@ -55,32 +56,51 @@ _BLOCKED = (
     "[The sandbox may have blocked this: {what}. If it has to be done, call bash again with outside = the reason: "
     "the user is asked.]"
 )
+_REFUSED = (
+    "[The sandbox blocked this: {what}. The user can add it to sandbox.domains in their own settings, for the next "
+    "start. If it has to be done now, call bash again with outside = the reason: the user is asked.]"
+)
 KEPT_ASIDE = "taken-back"
 """The folder beside the outputs in which lies what was taken back."""
 
 
 class HeldCommand(Struct):
-    """One command of the model: how the sandbox holds it, `None` outside of it, and what was protected before it."""
+    """One command of the model: how the sandbox holds it, `None` outside of it, and what was protected before it.
+
+    `refusals` is how often the proxy had refused something before it.
+    """
 
     context: ToolContext
     confined: Confined | None = None
     before: Snapshot | None = None
+    refusals: int = 0
 
     def report(self, output: str, exit_code: int | None) -> list[str]:
         """Put back what was done to protected files, and return what the model has to know, a line each."""
         said = [f"[{line}]" for line in self._put_back()]
-        if self.confined is None or not exit_code:
+        refused = self._refused()
+        if self.confined is None or not (exit_code or refused):
             return said
         from tenuto.guard.sandbox.hints import explain_failure
 
-        what = explain_failure(output, self.confined.policy)
-        return [*said, *([_BLOCKED.format(what=what)] if what else ())]
+        what = explain_failure(output if exit_code else "", self.confined.policy, refused)
+        blocked = _REFUSED if refused else _BLOCKED
+        return [*said, *([blocked.format(what=what)] if what else ())]
 
     def remarks(self) -> list[str]:
-        """Return what a background job did to protected files; the user may have, so it stays."""
+        """Return what the proxy refused a background job, and what it did to protected files: the user may have."""
         if self.confined is None or self.before is None:
             return []
-        return name_changes(self.before, *_protected(self.context))
+        refused = self._refused()
+        blocked = [f"blocked by the sandbox: network: {', '.join(refused)}"] if refused else []
+        return [*blocked, *name_changes(self.before, *_protected(self.context))]
+
+    def _refused(self) -> list[str]:
+        """Return what was refused meanwhile, in words; of commands that run side by side nobody knows whose it was."""
+        sandbox = self.context.sandbox
+        if self.confined is None or sandbox is None or not self.confined.policy.domains:
+            return []
+        return sandbox.refused_since(self.refusals)
 
     def _put_back(self) -> list[str]:
         if self.confined is None or self.before is None:
@@ -100,9 +120,9 @@ def hold_command(context: ToolContext, *, outside: bool = False) -> HeldCommand:
         return HeldCommand(context)
     subject = context.subject
     strict = subject is not None and reads_only(subject)
-    confined = sandbox.confine(context.cwd, context.environ, strict=strict)
+    confined = sandbox.confine(context.cwd, context.environ, strict=strict, outputs=context.outputs)
     before = None if strict else remember(*_protected(context))
-    return HeldCommand(context, confined, before)
+    return HeldCommand(context, confined, before, sandbox.refusals)
 
 
 def _protected(context: ToolContext) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Literal, Protocol, cast
 
 import msgspec
 
@@ -56,7 +56,7 @@ def is_builtin(name: str) -> bool:
 
 
 class ToolSource(Protocol):
-    """Where tools come from that are not there from the start, and may go: MCP servers."""
+    """Where tools come from that are not there from the start, and may go: extensions, MCP servers."""
 
     @property
     def offered(self) -> tuple[ToolSchema, ...]:
@@ -67,6 +67,13 @@ class ToolSource(Protocol):
         """Return the tool of that name, also one that a model was told of before and that is gone."""
         ...
 
+    def only(self, names: frozenset[str]) -> ToolSource | None:
+        """Return a source with no tools but these, for a sub-agent; `None` where those are for the agent alone."""
+        ...
+
+
+SourceKind = Literal["extensions", "servers"]
+
 
 class ToolRegistry:
     """Built-in tools, then registered ones, in a fixed order: what is sent must not change (DESIGN section 7)."""
@@ -74,7 +81,7 @@ class ToolRegistry:
     def __init__(self) -> None:
         self._tools: dict[str, Tool] = {}
         self._registered: dict[str, ToolSchema] = {}
-        self._source: ToolSource | None = None
+        self._sources: dict[SourceKind, ToolSource] = {}
         self._schemas: dict[tuple[bool, frozenset[str]], _Made] = {}
         self._left_out: frozenset[str] = frozenset()
         self._warm = False
@@ -87,9 +94,11 @@ class ToolRegistry:
         self._schemas = {}
         self._tools[tool.name] = tool
 
-    def attach(self, source: ToolSource | None) -> None:
-        """Take the session's tools from elsewhere, or no longer."""
-        self._source = source
+    def attach(self, kind: SourceKind, source: ToolSource | None) -> None:
+        """Take tools from elsewhere too, or no longer; those of extensions come before those of servers."""
+        self._sources.pop(kind, None)
+        if source is not None:
+            self._sources[kind] = source
 
     def only(self, names: frozenset[str]) -> ToolRegistry:
         """Return a registry with no tools but these. Who may edit or write may do so by a patch, and the reverse."""
@@ -98,6 +107,8 @@ class ToolRegistry:
         made._left_out = frozenset(self.names()) - (names if changing.isdisjoint(names) else names | changing)
         made._registered = {name: schema for name, schema in self._registered.items() if name not in made._left_out}
         made._tools = {name: self._tools[name] for name in made._registered}
+        for kind, source in self._sources.items():
+            made.attach(kind, source.only(names))
         return made
 
     def names(self) -> tuple[str, ...]:
@@ -108,8 +119,10 @@ class ToolRegistry:
     @property
     def registered(self) -> tuple[ToolSchema, ...]:
         """What a model is told of the tools that are not built in, as they are now."""
-        more = self._source.offered if self._source is not None else ()
-        return (*self._registered.values(), *more) if self._registered else more
+        offered = [source.offered for _, source in sorted(self._sources.items()) if source.offered]
+        if len(offered) == 1 and not self._registered:
+            return offered[0]
+        return (*self._registered.values(), *(schema for one in offered for schema in one))
 
     def schemas(
         self,
@@ -135,8 +148,9 @@ class ToolRegistry:
         A built-in one is there for every model, whatever it was told of: it may know it from elsewhere.
         """
         tool = self._tools.get(name)
-        if tool is None and self._source is not None and not is_builtin(name):
-            return self._source.find(name)
+        if tool is None and not is_builtin(name):
+            found = (source.find(name) for _, source in sorted(self._sources.items()))
+            return next((one for one in found if one is not None), None)
         if tool is None and name in _BUILTIN and name not in self._left_out:
             module = import_module(f"tenuto.tool.{name}")
             tool = cast("Tool", getattr(module, _BUILTIN[name])())

@@ -38,8 +38,8 @@ class Target(Struct, frozen=True):
     command: str = ""
 
 
-def find_target(text: str, cursor: int) -> Target | None:
-    """Return what the word at the cursor asks for, `None` when it asks for nothing."""
+def find_target(text: str, cursor: int, own: Sequence[Command] = ()) -> Target | None:
+    """Return what the word at the cursor asks for, `None` when it asks for nothing. `own` are brought commands."""
     before = text[:cursor]
     if before.startswith("/") and not any(character.isspace() for character in before[:WORD_LIMIT]):
         if len(before) > WORD_LIMIT or "/" in before[1:]:
@@ -47,7 +47,7 @@ def find_target(text: str, cursor: int) -> Target | None:
         return Target("command", before[1:], 0, _word_end(text, cursor))
     argument = _ARGUMENT.match(before)
     if argument is not None and argument[2] and len(before) <= WORD_LIMIT:
-        command = find_command(argument[1])
+        command = find_command(argument[1]) or next((one for one in own if one.name == argument[1]), None)
         if command is not None and command.completes:
             end = text.find("\n", cursor)
             return Target("argument", argument[2], argument.start(2), len(text) if end < 0 else end, command.name)
@@ -230,3 +230,22 @@ def complete_argument(choices: Sequence[Choice], query: str) -> tuple[Completion
 def _arguments_item(choice: Choice) -> CompletionItem:
     is_folder = choice.value.endswith("/")
     return CompletionItem(insert=choice.value, label=choice.label, detail=choice.detail, runs=not is_folder)
+
+
+# --- resources of MCP servers ---
+
+_ENDS_SENTENCE = ".,;:!?)]}'…"
+"""What a mention loses at its end when it stands in no quotes."""
+
+
+def complete_resource(choices: Sequence[Choice], query: str) -> tuple[CompletionItem, ...]:
+    """Return the resources of MCP servers that fit what stands after the `@`; before anything is typed, all."""
+    found = rank(query, [f"{choice.value} {choice.detail}" for choice in choices], limit=MAX_ROWS)
+    return tuple(
+        CompletionItem(f"{_mention(choice.value)} ", choice.label, choice.detail)
+        for choice in (choices[place] for place in found)
+    )
+
+
+def _mention(resource: str) -> str:
+    return f'@"{resource}"' if resource[-1] in _ENDS_SENTENCE else quote_path(resource)

@@ -29,7 +29,9 @@ SUBCOMMANDS = frozenset(
         "sandbox",
         "trust",
         "hooks",
+        "extensions",
         "skills",
+        "plugins",
         "mcp",
         "completion",
     }

@@ -41,7 +41,7 @@ from tenuto.tui.runner import LateRuntime
 from tenuto.tui.screen import Action, Screen
 from tenuto.tui.state import effects, intents
 from tenuto.tui.state.effects import TranscriptEffect
-from tenuto.tui.state.item import Item
+from tenuto.tui.state.item import Item, meant_action
 from tenuto.tui.state.state import UiState
 from tenuto.tui.state.texts import item_name
 from tenuto.tui.terminal.emulator import Hyperlinks
@@ -192,6 +192,7 @@ class InlineApp:
             "detail": self._unfold,
             "scroll.page_up": lambda: self.chrome.scroll_page(-1),
             "scroll.page_down": lambda: self.chrome.scroll_page(1),
+            "block.enter": self._enter_block,
             "block.fold": self._print_block,
         }
 
@@ -425,6 +426,13 @@ class InlineApp:
         self.show()
         return True
 
+    def _enter_block(self) -> bool:
+        """Print the block under the cursor again; `False` for a sub-agent's, which is read along with."""
+        state = self.runner.state
+        if meant_action(state.transcript.get(state.block), "enter") == "watch":
+            return False
+        return self._print_block()
+
     def _print_block(self) -> bool:
         """Print the block under the cursor again."""
         state = self.runner.state
@@ -432,7 +440,7 @@ class InlineApp:
         if item is None:
             return False
         self.printer.say([EMPTY, *self.printer.whole(item, self.columns)])
-        self.runner.handle(intents.Escape())
+        self.runner.handle(intents.LeaveTranscript())
         self.show()
         return True
 

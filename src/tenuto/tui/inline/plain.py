@@ -90,12 +90,18 @@ class Menus:
 
     def _approval(self, state: UiState, request: ApprovalRequestedEvent) -> list[str]:
         if state.approvals.feedback is not None:
+            if request.kind == "question":
+                return ["Write the answer:"]
             return ["What shall be done instead? An empty line just says no:"]
         position, total = state.approvals.position
         count = f" ({position} of {total})" if total > 1 else ""
         if request.kind == "plan":
             lines = [f"Go ahead with this plan?{count}"]
             lines += [line.text.rstrip() for line in plan_lines(request.detail, self._columns, self._glyphs)]
+        elif request.kind == "question":
+            lines = [f"{sanitize_line(request.summary)}{count}"]
+            lines += [f"Sub-agent {sanitize_line(request.agent)} works with it."] if request.agent else []
+            lines += [line.text.rstrip() for line in approval_detail(request, self._columns - 4, self._glyphs)]
         else:
             lines = [f"Allow {sanitize_line(request.tool)}?{count} {sanitize_line(request.summary)}"]
             lines += [f"Sub-agent {sanitize_line(request.agent)} asks."] if request.agent else []

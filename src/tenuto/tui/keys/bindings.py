@@ -217,6 +217,7 @@ ContextName = Literal[
     "search",
     "found",
     "block",
+    "child",
     "queue",
     "transcript",
     "global",

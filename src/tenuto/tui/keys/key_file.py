@@ -31,7 +31,7 @@ MAX_BYTES = 1_000_000
 UNBOUND = frozenset({"", "none", "off", "unbound"})
 SHARED = frozenset({"prompt", "transcript", "global", "edit"})
 """Contexts that share the keyboard while a prompt is written."""
-READ_ONLY = frozenset({"approval", "queue", "found", "block"})
+READ_ONLY = frozenset({"approval", "queue", "found", "block", "child"})
 """Contexts in which nothing is typed, so that a letter can be a key."""
 FIRST_CHARACTERS = frozenset("/@!")
 """What an empty prompt needs for commands, files and the shell."""

@@ -18,12 +18,13 @@ from tenuto.tui.state.intents import (
     FilterChanged,
     HelpFilterChanged,
     Intent,
+    LeaveChild,
     LeaveQueue,
     LeaveTranscript,
     RowAnswerChanged,
     SearchChanged,
 )
-from tenuto.tui.state.item import block_actions
+from tenuto.tui.state.item import block_actions, meant_action
 from tenuto.tui.state.state import UiState, approval_options
 
 LINE_CONTEXTS = ("picker", "row", "feedback", "help", "search")
@@ -33,6 +34,7 @@ PROMPT_CONTEXTS: tuple[ContextName, ...] = ("empty", "prompt", "edit")
 TYPED_AWAY: dict[ContextName, Intent] = {
     **dict.fromkeys(READING_CONTEXTS, LeaveTranscript()),
     "queue": LeaveQueue(),
+    "child": LeaveChild(),
 }
 """Contexts that a key without a meaning there leaves: it was meant for the prompt."""
 ROW_KEYS = {"history.previous": "up", "history.next": "down"}
@@ -247,7 +249,8 @@ class Keyboard:
         if not isinstance(row.intent, ActOnBlock):
             return True
         state = self._machine.state
-        return row.intent.action in block_actions(state.transcript.get(state.looked_at))
+        item = state.transcript.get(state.looked_at)
+        return meant_action(item, row.intent.action) in block_actions(item)
 
     def _was_meant_for_draft(self, key: str, character: str | None) -> bool:
         """Whether a key belongs to the editor although an approval is open.

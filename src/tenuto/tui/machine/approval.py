@@ -86,7 +86,7 @@ def answer_by_place(change: Change, intent: AnswerApproval) -> None:
         return
     options = approvals.options
     if approvals.feedback is not None:
-        give_answer(change, options[-1])
+        give_answer(change, next(option for option in options if option.feedback))
         return
     place = approvals.selected if intent.index is None else intent.index
     if place is None:
@@ -219,6 +219,7 @@ def give_answer(change: Change, option: ApprovalOption) -> None:
                 kind=approvals.kind,
                 mode=option.mode,
                 plan=approvals.edited,
+                choice=option.choice,
             )
         )
     )

@@ -103,6 +103,7 @@ def move_completion(change: Change, intent: MoveCompletion) -> None:
     popup = change.state.completion
     if popup is not None:
         popup.selected = (popup.selected + intent.delta) % len(popup.items)
+        popup.moved = True
         change.panel()
 
 
@@ -122,11 +123,12 @@ def accept_completion(change: Change, intent: AcceptCompletion) -> None:
     item = popup.items[place]
     draft = state.draft
     # The word may have grown since the popup was filled.
-    target = find_target(draft.text, draft.cursor)
+    target = find_target(draft.text, draft.cursor, change.state.own_commands)
     end = target.end if target is not None and target.start == popup.start else popup.end
     typed = draft.text[popup.start : end]
     is_old = intent.index is None and popup.generation != state.completion_generation
-    if is_old and not _still_fits(typed, item):
+    is_whole = intent.send and intent.index is None and _is_typed_in_full(typed, popup, draft.text)
+    if is_whole or (is_old and not _still_fits(typed, item)):
         if intent.send:
             send(change, draft.text, draft.images)
         return
@@ -141,6 +143,11 @@ def accept_completion(change: Change, intent: AcceptCompletion) -> None:
     elif not item.insert.endswith(" ") and not draft.text.startswith("!"):
         # A directory: go on with what is in it.
         change.emit(Complete(state.completion_generation, draft.text, draft.cursor))
+
+
+def _is_typed_in_full(typed: str, popup: CompletionPopup, draft: str) -> bool:
+    """Whether what stands behind a command is a whole folder, and nothing in it was chosen: `/add-dir ../docs/`."""
+    return draft.startswith("/") and popup.start > 0 and typed.endswith("/") and typed[0] != "@" and not popup.moved
 
 
 def _still_fits(typed: str, item: CompletionItem) -> bool:

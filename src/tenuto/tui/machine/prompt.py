@@ -60,7 +60,7 @@ def change_draft(change: Change, intent: DraftChanged) -> None:
             state.queue_place = None
         if was_empty or not draft.text:
             change.panel()
-    target = find_target(draft.text, draft.cursor)
+    target = find_target(draft.text, draft.cursor, change.state.own_commands)
     if target is None or (moved and not typed):
         state.completion_closed_at = None if target is None else state.completion_closed_at
         if state.completion is not None:

@@ -11,13 +11,23 @@ from tenuto.protocol.operation import InterruptOperation, MoveToBackgroundOperat
 from tenuto.text.figures import plural
 from tenuto.tui.machine.approval import deny_current
 from tenuto.tui.machine.change import Change, on
+from tenuto.tui.machine.children import leave_child
 from tenuto.tui.machine.panel import close_completion, close_picker, leave_question
 from tenuto.tui.machine.queue import leave_queue, remember_draft
 from tenuto.tui.machine.reading import close_search, leave_transcript
 from tenuto.tui.machine.turn import set_label
 from tenuto.tui.state.effects import Quit, RunCommand, StopCommands, Submit
-from tenuto.tui.state.intents import Cancel, EndOfInput, Escape, Leave, LeaveAsked, LeaveQueue, MoveToBackground
-from tenuto.tui.state.item import UserItem
+from tenuto.tui.state.intents import (
+    Cancel,
+    EndOfInput,
+    Escape,
+    Leave,
+    LeaveAsked,
+    LeaveChild,
+    LeaveQueue,
+    MoveToBackground,
+)
+from tenuto.tui.state.item import ToolItem, UserItem
 from tenuto.tui.state.state import UiState
 
 RUNNING = {"compaction": "the compaction", "shell": "the command", "agent": "the turn"}
@@ -47,8 +57,13 @@ def escape(change: Change, _intent: Escape) -> None:
             change.panel()
         case "search":
             close_search(change, back=True)
+        case "child":
+            leave_child(change, LeaveChild())
         case "found" | "block":
+            child = running_child(change)
             leave_transcript(change)
+            if child:
+                ask_to_end(change, child)
         case "queue":
             leave_queue(change, LeaveQueue())
         case "completion":
@@ -56,12 +71,36 @@ def escape(change: Change, _intent: Escape) -> None:
         case "shell":
             text = state.draft.text[1:]
             change.set_draft(text, max(0, state.draft.cursor - 1))
-        case _ if state.stoppable:
-            stop_command(change)
-        case _ if state.running:
-            press_interrupt(change)
         case _:
-            press_when_idle(change)
+            press_escape(change)
+
+
+def press_escape(change: Change) -> None:
+    """Nothing is open: end what runs, else do what two of them do."""
+    state = change.state
+    if state.stoppable:
+        stop_command(change)
+    elif state.ladder.child and change.now - state.ladder.child_at <= ESCAPE_AGAIN:
+        change.emit(RunCommand(f"/agents end {state.ladder.child}"))
+        state.ladder.child = ""
+    elif state.running:
+        press_interrupt(change)
+    else:
+        press_when_idle(change)
+
+
+def running_child(change: Change) -> str:
+    """Return the sub-agent that works in the block under the cursor; empty for none."""
+    item = change.state.transcript.get(change.state.block)
+    return item.child if isinstance(item, ToolItem) and not item.final else ""
+
+
+def ask_to_end(change: Change, child: str) -> None:
+    """The next Esc, if it comes soon, ends that sub-agent alone; a later one interrupts the turn with all of them."""
+    ladder = change.state.ladder
+    ladder.child, ladder.child_at = child, change.now
+    key = change.state.keys.label("escape")
+    change.hint(f"{key} again ends this sub-agent alone", ESCAPE_AGAIN, on_task=True, again=True)
 
 
 def stop_command(change: Change) -> None:
@@ -90,6 +129,8 @@ def cancel(change: Change, _intent: Cancel) -> None:
         interrupt(change)
     elif context == "search":
         close_search(change, back=True)
+    elif context == "child":
+        leave_child(change, LeaveChild())
     elif context in {"found", "block"}:
         leave_transcript(change)
     elif state.draft.begun:

@@ -17,6 +17,7 @@ from tenuto.protocol.operation import FindEarlierOperation, ShowEarlierOperation
 from tenuto.text.matching import count_in_prose, count_matches
 from tenuto.tui.machine.approval import note_typing
 from tenuto.tui.machine.change import Change, feed, on, pass_verdict
+from tenuto.tui.machine.children import open_child
 from tenuto.tui.machine.compaction import mark_blocks
 from tenuto.tui.machine.prompt import put_text
 from tenuto.tui.machine.turn import close_open_calls
@@ -52,8 +53,10 @@ from tenuto.tui.state.item import (
     Transcript,
     UserItem,
     block_actions,
+    meant_action,
 )
-from tenuto.tui.state.state import Hit, Looking, Search, UiState
+from tenuto.tui.state.search import Hit, Looking, Search
+from tenuto.tui.state.state import UiState
 from tenuto.tui.state.texts import item_text, searched_text
 
 UP = -1
@@ -347,8 +350,9 @@ def move_block(change: Change, intent: MoveBlock) -> None:
 def act_on_block(change: Change, intent: ActOnBlock) -> None:
     """Do something with the block under the cursor, or with the one that has the present match."""
     item = change.state.transcript.get(change.state.looked_at)
-    if item is not None and intent.action in block_actions(item):
-        _act(change, item, intent.action)
+    action = meant_action(item, intent.action)
+    if item is not None and action in block_actions(item):
+        _act(change, item, action)
 
 
 @on(LeaveTranscript)
@@ -392,6 +396,8 @@ def _act(change: Change, item: Item, action: BlockAction) -> None:
             change.emit(RunCommand(f"/rewind {item.seq}"))
         case "undo":
             _undo(change, item)
+        case "watch" if isinstance(item, ToolItem):
+            open_child(change, item)
         case "transcript" if isinstance(item, ToolItem):
             change.emit(RunCommand(f"/agents {item.child}"))
         case "stop" if isinstance(item, ToolItem):

@@ -7,6 +7,7 @@ from __future__ import annotations
 from tenuto.command.outcome import Say, ShowContext
 from tenuto.protocol.event import (
     ContextUsageEvent,
+    ExtensionStatusEvent,
     ModeChangedEvent,
     ModelChangedEvent,
     NoticeEvent,
@@ -132,6 +133,16 @@ def set_usage(change: Change, event: ContextUsageEvent) -> None:
     status = change.state.status
     status.tokens, status.window, status.trigger = event.tokens, event.window, event.trigger
     status.estimated, status.total, status.jobs = event.estimated, event.total, event.jobs
+    change.status()
+
+
+@on(ExtensionStatusEvent)
+def set_extension_status(change: Change, event: ExtensionStatusEvent) -> None:
+    """An extension shows something else in the footer, or nothing any more."""
+    shown = change.state.status.extensions
+    shown.pop(event.extension, None)
+    if event.text:
+        shown[event.extension] = event.text
     change.status()
 
 

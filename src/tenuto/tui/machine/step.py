@@ -26,13 +26,13 @@ from tenuto.protocol.event import (
     ToolOutputEvent,
 )
 from tenuto.tui.keys.bindings import IntentBase
-from tenuto.tui.machine import approval, compaction, panel, prompt, queue, quit, reading, session, turn
+from tenuto.tui.machine import approval, children, compaction, panel, prompt, queue, quit, reading, session, turn
 from tenuto.tui.machine.change import Change, check_handlers, feed, on
 from tenuto.tui.state.effects import Effect
 from tenuto.tui.state.intents import Intent
 from tenuto.tui.state.state import UiState
 
-TOPICS = (approval, compaction, panel, prompt, queue, quit, reading, session, turn)
+TOPICS = (approval, children, compaction, panel, prompt, queue, quit, reading, session, turn)
 """The modules that have the handlers."""
 FROM_ANY_SESSION = (SessionOpenedEvent, ApprovalRequestedEvent, ApprovalResolvedEvent)
 """Events that count whatever session they come from: a sub-agent's approvals are the user's too."""
@@ -45,11 +45,11 @@ def step(state: UiState, input: AnyEvent | Intent, now: float, columns: int) -> 
     """Take one event or intent in; return the state (the same object, changed) and what is to be done.
 
     `now` is seconds of the caller's clock (any zero, never backwards), `columns` the screen's width in cells. Events
-    of another session than the open one are left out, except approvals.
+    of another session than the open one are left out, except approvals and those of a sub-agent that is read.
     """
-    foreign = isinstance(input, Event) and input.session_id not in {"", state.session_id}
-    if foreign and not isinstance(input, FROM_ANY_SESSION):
-        return state, []
+    own = {"", state.session_id}
+    if isinstance(input, Event) and input.session_id not in own and not isinstance(input, FROM_ANY_SESSION):
+        return state, children.feed_child(state, input, now, columns)
     return state, feed(state, input, now, columns)
 
 

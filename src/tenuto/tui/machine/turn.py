@@ -15,8 +15,8 @@ from tenuto.protocol.event import (
     AssistantThinkingDeltaEvent,
     AssistantWithdrawnEvent,
     CallRefusedEvent,
-    ChildEndedEvent,
     ChildProgressEvent,
+    HooksRunningEvent,
     RetryEvent,
     ShellFinishedEvent,
     ShellOutputEvent,
@@ -160,6 +160,13 @@ def show_retry(change: Change, event: RetryEvent) -> None:
     """Count down to the next attempt."""
     change.state.retry = Retry(event.attempt, event.attempts, change.now + event.wait, event.reason)
     set_label(change, "agent", "Waiting to try again")
+
+
+@on(HooksRunningEvent)
+def show_hooks(change: Change, event: HooksRunningEvent) -> None:
+    """Say which hook commands the work waits for."""
+    change.state.hooks = event.names
+    change.status()
 
 
 # --- the stream ---
@@ -435,11 +442,6 @@ def note_progress(change: Change, event: ChildProgressEvent) -> None:
     if item is not None:
         item.progress = event
         change.touch(item)
-
-
-@on(ChildEndedEvent)
-def end_child(_change: Change, _event: ChildEndedEvent) -> None:
-    """Nothing: the call's result, which comes next, says all of it."""
 
 
 @on(CallRefusedEvent)

@@ -37,6 +37,8 @@ LABEL_ROWS = 4
 MIN_DETAIL_ROWS = 3
 FEEDBACK_MARGIN = 7
 """Cells before a feedback: it stands below the words of its answer."""
+WAYS_OUT = {"call": "deny", "plan": "keep planning", "question": "cancel"}
+"""What Esc does, for each kind of question."""
 BARE_ROWS = 4
 """With fewer, what would happen and the answer alone."""
 
@@ -73,6 +75,9 @@ def approval_panel(
     if request.kind == "plan":
         head = [Line(((PAD, "text"), ("Go ahead with this plan?", "tool.waiting"), *_count(state), *_edited(state)))]
         detail, most = list(plan_lines(state.approvals.plan, width, glyphs)), PLAN_ROWS
+    elif request.kind == "question":
+        head = _question_head(state, request, room)
+        detail, most = _question_detail(state, request, room), DETAIL_ROWS
     else:
         head = _head(state, request, room)
         detail, most = approval_detail(request, width - 4, glyphs), DETAIL_ROWS
@@ -93,7 +98,8 @@ def approval_panel(
     if len(head) + len(answers) + min(2, len(detail)) > rows:
         answers = answers[:-1]  # rather few words on keys than none on what would happen
         way_out = _way_out(state, request, full=full)
-        key = state.keys.label("escape") if state.approvals.feedback is None else ""
+        denies = state.approvals.feedback is None and request.kind != "question"
+        key = state.keys.label("escape") if denies else ""
         head[0], answers = _with_way_out(head[0], answers, _denial_row(request, choices), way_out, key=key, width=width)
     if (full and rows <= BARE_ROWS) or len(head) + len(answers) >= rows:
         if rows > BARE_ROWS:  # one answer leaves room for them
@@ -164,6 +170,36 @@ def _head(state: UiState, request: ApprovalRequestedEvent, room: Room) -> list[L
     return head
 
 
+def _question_head(state: UiState, request: ApprovalRequestedEvent, room: Room) -> list[Line]:
+    """Return who asks; what is asked stands below it."""
+    agent = sanitize_line(request.agent)
+    count = _count(state)
+    most = 1 if room.is_tight else REASON_ROWS
+    rows = _title_rows(state, request, room)
+    if len(rows) > most:
+        title = truncate(sanitize_line(request.summary), max(8, room.width - len(PAD) - spans_width(count)))
+        rows = [Line(((title, "tool.waiting"),))]
+    head = [Line(((PAD, "text"), *row.spans)) for row in rows]
+    head[0] = Line((*head[0].spans, *count))
+    if agent and not room.is_tight:
+        head.append(padded(Line((("Sub-agent ", "dim"), (truncate(agent, room.width // 2), "warning")))))
+    return head
+
+
+def _title_rows(state: UiState, request: ApprovalRequestedEvent, room: Room) -> list[Line]:
+    """Return a question's title, all of it."""
+    width = room.width - len(PAD) - spans_width(_count(state))
+    return wrap([(sanitize_line(request.summary), "tool.waiting")], max(8, width))
+
+
+def _question_detail(state: UiState, request: ApprovalRequestedEvent, room: Room) -> list[Line]:
+    """Return what is asked; before it the title where that has no room above."""
+    detail = approval_detail(request, room.width - 4, room.glyphs)
+    if len(_title_rows(state, request, room)) <= (1 if room.is_tight else REASON_ROWS):
+        return detail
+    return [*map(padded, wrap([(sanitize_line(request.summary), "text")], room.width - 4)), *detail]
+
+
 def reason_of(request: ApprovalRequestedEvent) -> str:
     """Return why it is asked, and what has to be known of an answer for longer."""
     note = next((kind.note for kind in request.kinds if kind.note), "")
@@ -203,7 +239,12 @@ def approval_detail(request: ApprovalRequestedEvent, width: int, glyphs: Glyphs)
         return [line for diff in request.diffs for line in _change_rows(diff, width, glyphs)]
     text = sanitize_for_terminal(request.detail or request.summary).expandtabs(4).strip("\n")
     return [
-        padded(line) for part in text.split("\n") for line in wrap_code([(part, "shell.command")], width) or [EMPTY]
+        padded(line)
+        for part in text.split("\n")
+        for line in (
+            wrap([(part, "text")], width) if request.kind == "question" else wrap_code([(part, "shell.command")], width)
+        )
+        or [EMPTY]
     ]
 
 
@@ -244,7 +285,7 @@ def _bounded(
 
 def option_label(option: ApprovalOption) -> str:
     """Return what an answer says, with exactly what would not be asked about again."""
-    return f"{option.label} for {sanitize_line(option.covers)}" if option.covers else option.label
+    return f"{option.label} for {sanitize_line(option.covers)}" if option.covers else sanitize_line(option.label)
 
 
 def _short_label(option: ApprovalOption, width: int) -> str:
@@ -293,7 +334,7 @@ def _answers(
             rows = [Line(((truncate(label, room.width - 8), style),))]
         for row, line in enumerate(rows):
             choices[len(lines)] = place
-            letter: list[Span] = [(f"  {option.letter}", "faint")] if lettered and not row else []
+            letter: list[Span] = [(f"  {option.letter}", "faint")] if lettered and option.letter and not row else []
             lines.append(Line(((PAD, "text"), (PAD if row else pointer, "accent"), *line.spans, *letter)))
         if writing and option.feedback:
             lines.append(
@@ -307,7 +348,7 @@ def _way_out(state: UiState, request: ApprovalRequestedEvent, *, full: bool) -> 
         return state.keys.phrase("escape", "back")
     if full:
         return state.keys.phrase("escape", "collapse")
-    return state.keys.phrase("escape", "keep planning" if request.kind == "plan" else "deny")
+    return state.keys.phrase("escape", WAYS_OUT[request.kind])
 
 
 def _hint(state: UiState, request: ApprovalRequestedEvent, width: int, *, full: bool) -> str:

@@ -122,6 +122,9 @@ def _activity(state: UiState, now: float, width: int, frame: int | None) -> list
         wait = max(0, math.ceil(state.retry.until - now))
         label = f"Retrying in {wait}s" if wait else "Retrying"
         facts.append(f"attempt {state.retry.attempt} of {state.retry.attempts}")
+    elif state.hooks:
+        label = f"Waiting for the {state.hooks[0]}"
+        facts += [f"and {len(state.hooks) - 1} more"] if state.hooks[1:] else []
     elif top.detail:
         facts.append(sanitize_line(top.detail))
     seconds = int(now - top.since)

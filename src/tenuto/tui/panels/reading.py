@@ -11,8 +11,9 @@ from tenuto.tui.panels.panel import NOTHING, PAD, POINTER, Panel, editor_spans, 
 from tenuto.tui.render.line import Line, Span, fit_lines, plain
 from tenuto.tui.render.marks import snippet
 from tenuto.tui.render.width import cell_width, truncate
-from tenuto.tui.state.item import BlockAction, Item, block_actions
-from tenuto.tui.state.state import Search, UiState
+from tenuto.tui.state.item import BlockAction, Item, block_actions, meant_action
+from tenuto.tui.state.search import Search
+from tenuto.tui.state.state import UiState
 from tenuto.tui.state.texts import item_name, item_text, searched_text
 
 PLACES = 8
@@ -27,6 +28,7 @@ _WORDS: dict[BlockAction, str] = {
     "edit": "edit",
     "rewind": "rewind",
     "undo": "undo",
+    "watch": "read along",
     "transcript": "its transcript",
     "stop": "end it",
     "open": "pager",
@@ -151,7 +153,10 @@ def _place(item: Item, search: Search, ordinal: int, width: int, *, selected: bo
 
 
 def _block_keys(item: Item, keys: Bindings, width: int) -> str:
-    phrases = [keys.phrase(f"block.{action}", _word(item, action)) for action in block_actions(item)]
+    actions = block_actions(item)
+    entered = meant_action(item, "enter")
+    ids = {action: "block.enter" if action == entered else f"block.{action}" for action in actions}
+    phrases = [keys.phrase(ids[action], _word(item, action)) for action in actions]
     out = keys.phrase("escape", "close")
     moves = " ".join(label for label in (keys.label("block.up"), keys.label("block.down")) if label)
     return fit_phrases(join_phrases(f"{moves} moves" if moves else "", *phrases, out), out, width)

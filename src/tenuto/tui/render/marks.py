@@ -12,7 +12,8 @@ from tenuto.text.matching import counts_capitals
 from tenuto.tui.render.line import Line, Span, logical_lines, text_start
 from tenuto.tui.render.width import cell_width, take_cells
 from tenuto.tui.state.item import Item
-from tenuto.tui.state.state import Hit, Search, UiState
+from tenuto.tui.state.search import Hit, Search
+from tenuto.tui.state.state import UiState
 
 
 class Cells(NamedTuple):

@@ -16,7 +16,7 @@ from msgspec import Struct
 from tenuto.guard.foreign import SERVER_TAG
 from tenuto.guard.terminal import sanitize_for_terminal, sanitize_line
 from tenuto.protocol.entry import TodoItem
-from tenuto.protocol.message import AgentView, DenialView, DiffView, PlanView, ResultView, ShellView, TodoView
+from tenuto.protocol.message import AgentView, DenialView, DiffView, OwnView, PlanView, ResultView, ShellView, TodoView
 from tenuto.protocol.part import text_of
 from tenuto.session.results import Tone, changed_path, result_facts, shown_text
 from tenuto.session.view.pairing import output_before
@@ -31,6 +31,10 @@ from tenuto.tui.render.width import cell_width, truncate
 from tenuto.tui.state.item import ToolItem
 
 PLAN_ROWS = 24
+DRAWN_ROWS = 12
+"""Of what an extension draws, shown while it is folded."""
+OWN_STYLES = frozenset({"text", "dim", "faint", "muted", "accent", "success", "warning", "error", "path", "code"})
+"""What the rows of extensions may be styled with."""
 FOLDED_FILES = 3
 """Of so many files a folded call shows what changed in them; of the others their names."""
 LIVE_TAIL = 5
@@ -323,8 +327,48 @@ TOOL_RENDERERS: dict[str, ToolRenderer] = {
 """Every built-in tool has its own; all others are shown by `_unknown`."""
 
 
+class Drawn(Struct, frozen=True):
+    """What an extension's renderer made of a result."""
+
+    rows: tuple[tuple[tuple[str, str], ...], ...]
+
+    @property
+    def text(self) -> str:
+        """Its rows without their styles."""
+        return "\n".join(sanitize_line("".join(text for text, _ in row)) for row in self.rows)
+
+    def lines(self, frame: Frame) -> list[Line]:
+        """Return its rows, wrapped; folded, the first of them."""
+        lines = [line for row in self.rows for line in _own_row([_own_span(*span) for span in row], frame.body)]
+        if frame.unfolded or len(lines) <= DRAWN_ROWS + 1:
+            return lines
+        return [*lines[:DRAWN_ROWS], more_row(f"{len(lines) - DRAWN_ROWS} rows", frame)]
+
+    def height(self, frame: Frame) -> int:
+        """Return about how many rows it has."""
+        rows = wrapped_rows(self.text, frame.body)
+        return rows if frame.unfolded else min(rows, DRAWN_ROWS + 1)
+
+
+def _own_row(spans: list[Span], width: int) -> list[Line]:
+    """Return a row as it is where it fits, so that its columns stay; else wrapped."""
+    if sum(cell_width(text) for text, _ in spans) <= width:
+        return [Line(tuple(spans))]
+    return wrap(spans, width)
+
+
+def _own_span(text: str, style: str) -> Span:
+    """Return a span of an extension; a style that extensions do not have is plain."""
+    return sanitize_for_terminal(text).replace("\n", " "), style if style in OWN_STYLES else "text"
+
+
+def _own_body(item: ToolItem, unfolded: bool) -> Sequence[Part]:
+    drawn = [Drawn(view.lines) for view in _views(item, OwnView) if view.lines]
+    return drawn or _output(item, unfolded)
+
+
 def _unknown(name: str) -> ToolRenderer:
-    body = _framed if name.startswith("mcp") else _output
+    body = _framed if name.startswith("mcp") else _own_body
     return ToolRenderer(title=sanitize_line(name) or "tool", subject=_pairs, lines=False, body=body)
 
 

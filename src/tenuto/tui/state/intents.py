@@ -333,9 +333,19 @@ class MoveBlock(IntentBase, frozen=True):
 
 
 class ActOnBlock(IntentBase, frozen=True):
-    """Do something with the block under the cursor."""
+    """Do something with the block under the cursor; "enter" is to read along with a sub-agent, else to fold."""
 
-    action: BlockAction
+    action: BlockAction | Literal["enter"]
+
+
+class ActOnChild(IntentBase, frozen=True):
+    """Do something with the sub-agent whose transcript is open: read all of it in the pager, end it."""
+
+    action: Literal["open", "stop"]
+
+
+class LeaveChild(IntentBase, frozen=True):
+    """Close the transcript of a sub-agent."""
 
 
 class LeaveTranscript(IntentBase, frozen=True):

@@ -104,6 +104,12 @@ class ToolItem(BaseItem, kw_only=True):
         ran = next((view.session for view in views if isinstance(view, AgentView)), "")
         return ran or (self.progress.child if self.progress is not None else "")
 
+    @property
+    def waits_for_command(self) -> bool:
+        """Whether the running call waits for a command, its own or one of the sub-agent that it runs."""
+        in_command = self.progress is not None and self.progress.in_command
+        return self.state == "running" and (self.name == "bash" or in_command)
+
 
 class ShellItem(BaseItem, kw_only=True):
     """A `!command` of the user; `output` is a tail while it runs, then what the history has of it."""
@@ -247,7 +253,7 @@ class Part(msgspec.Struct, frozen=True):
 
 LONG_LINES, LONG_CHARACTERS = 20, 1_000
 """A message that is shorter in both is never folded."""
-BlockAction = Literal["fold", "copy", "edit", "rewind", "undo", "transcript", "stop", "open"]
+BlockAction = Literal["fold", "copy", "edit", "rewind", "undo", "watch", "transcript", "stop", "open"]
 
 
 def block_actions(item: Item | None) -> tuple[BlockAction, ...]:
@@ -263,11 +269,18 @@ def block_actions(item: Item | None) -> tuple[BlockAction, ...]:
     if isinstance(item, CompactionItem) and item.entry is not None and not (item.proposed or item.undone_by):
         actions.append("undo")
     if isinstance(item, ToolItem) and item.child:
-        actions.append("transcript")
+        actions.extend(("watch", "transcript"))
         if not item.final:
             actions.append("stop")
     actions.append("open")
     return tuple(actions)
+
+
+def meant_action(item: Item | None, action: BlockAction | Literal["enter"]) -> BlockAction:
+    """Return what an action is on a block: "enter" reads along with a sub-agent, and folds all others."""
+    if action != "enter":
+        return action
+    return "watch" if isinstance(item, ToolItem) and item.child else "fold"
 
 
 def _folds(item: Item) -> bool:

@@ -23,6 +23,7 @@ from tenuto.tui.keys.bindings import Bindings, ContextName
 from tenuto.tui.keys.keys import default_bindings
 from tenuto.tui.state.intents import CompletionItem
 from tenuto.tui.state.item import Gap, Part, ToolItem, Transcript
+from tenuto.tui.state.search import Search
 
 TaskKind = Literal["agent", "compaction", "shell"]
 Detail = Literal["folded", "expanded"]
@@ -36,6 +37,7 @@ class StatusLine(msgspec.Struct, kw_only=True):
 
     `mode` is `None` as long as it is not known. `dirty` says that tracked files are not as committed; `jobs` is how
     many background jobs run; `began` is how the conversation began. `sandboxed` is false where the user does without.
+    `extensions` is what extensions show, by their names.
     """
 
     model: str = ""
@@ -55,6 +57,7 @@ class StatusLine(msgspec.Struct, kw_only=True):
     total: Usage = msgspec.field(default_factory=Usage)
     jobs: int = 0
     sandboxed: bool = True
+    extensions: dict[str, str] = msgspec.field(default_factory=dict[str, str])
 
     @property
     def cost(self) -> float | None:
@@ -191,6 +194,8 @@ class CompletionPopup(msgspec.Struct):
     items: tuple[CompletionItem, ...]
     selected: int = 0
     generation: int = 0
+    moved: bool = False
+    """The user has gone through it: what is selected is what they mean."""
 
 
 # --- dialogs ---
@@ -252,7 +257,7 @@ class ApprovalOption(msgspec.Struct, frozen=True):
     """An answer that can be given. `feedback` asks for a text first; `mode` is the one that a plan is begun in.
 
     `covers` is what will not be asked about again; it is part of what the user says yes to. `short` is the label
-    where there is no room for it.
+    where there is no room for it. `choice` is the number of an answer that a question offers.
     """
 
     letter: str
@@ -262,6 +267,7 @@ class ApprovalOption(msgspec.Struct, frozen=True):
     mode: Mode | None = None
     covers: str = ""
     short: str = ""
+    choice: int = 0
 
 
 NO = ApprovalOption("n", "No", "deny")
@@ -328,6 +334,11 @@ def approval_options(request: ApprovalRequestedEvent, kind: int = 0) -> tuple[Ap
     """Return the answers that a request offers, in the order of their number keys; `kind` is what some cover."""
     if request.kind == "plan":
         return PLAN_OPTIONS
+    if request.kind == "question":
+        return tuple(
+            ApprovalOption(answer.letter, answer.label, "once", feedback=answer.writes, choice=number)
+            for number, answer in enumerate(request.answers)
+        )
     options = [ApprovalOption("y", "Yes, once", "once")]
     if request.kinds:
         covers = request.kinds[kind].covers
@@ -362,76 +373,6 @@ def approval_options(request: ApprovalRequestedEvent, kind: int = 0) -> tuple[Ap
     return tuple(options)
 
 
-# --- the search ---
-
-
-class Hit(msgspec.Struct, frozen=True):
-    """An item that has matches, and how many."""
-
-    id: int
-    count: int
-
-
-class Looking(msgspec.Struct):
-    """A search in what is not loaded: in the gap of that item, from `after` to `before`, up (-1) or down (1).
-
-    `goal` is the seq of the entry that was found (0: none so far), whose part is on its way.
-    """
-
-    gap: int
-    after: int
-    before: int
-    delta: int
-    goal: int = 0
-
-    def is_barren(self, gap: Gap) -> bool:
-        """Say whether a gap is what was looked through before the goal was found."""
-        if self.delta < 0:
-            return gap.before == self.before and gap.after >= self.goal
-        return gap.after == self.after and gap.before <= self.goal
-
-
-class Search(msgspec.Struct):
-    """The open search.
-
-    `at` is the item that was being read when it was opened. `typing` says that keys go into the field, else they move
-    between matches. `place` is the present hit among `hits`, `ordinal` the present match in it. `counts` remembers for
-    each item its version and how many matches it has. `unfolded` is the item that is unfolded for its match only.
-    `looking` is where the log is being looked through. `barren` are the gaps that have no match; `entries_left` is how
-    many entries are in the others. `round` says that the last move went past an end.
-    """
-
-    at: int = 0
-    query: str = ""
-    typing: bool = True
-    hits: list[Hit] = msgspec.field(default_factory=list[Hit])
-    place: int = 0
-    ordinal: int = 0
-    counts: dict[int, tuple[int, int]] = msgspec.field(default_factory=dict[int, tuple[int, int]])
-    unfolded: int = 0
-    looking: Looking | None = None
-    barren: set[int] = msgspec.field(default_factory=set[int])
-    entries_left: int = 0
-    round: bool = False
-
-    @property
-    def current(self) -> Hit | None:
-        """The item with the present match, `None` where nothing matches."""
-        return self.hits[self.place] if self.place < len(self.hits) else None
-
-    @property
-    def total(self) -> int:
-        """How many matches there are in what is loaded."""
-        return sum([hit.count for hit in self.hits])
-
-    @property
-    def number(self) -> int:
-        """The number of the present match, from 1; 0 where there is none."""
-        if self.current is None:
-            return 0
-        return sum([hit.count for hit in self.hits[: self.place]]) + self.ordinal + 1
-
-
 # --- keys that are pressed twice ---
 
 
@@ -444,12 +385,27 @@ class Ladder(msgspec.Struct):
     leave_at: float = float("-inf")
     asked_at: float = float("-inf")
     interrupted_at: float | None = None
+    child: str = ""
+    child_at: float = float("-inf")
     stash: str = ""
     stashed_images: tuple[ImagePart, ...] = ()
 
     def disarm(self) -> None:
         """Something else was typed: the next press is a first one."""
-        self.escape_at = self.cancel_at = self.end_at = float("-inf")
+        self.escape_at = self.cancel_at = self.end_at = self.child_at = float("-inf")
+
+
+class Reader(msgspec.Struct):
+    """The open transcript of a sub-agent: `child` is its session, `name` what the user knows it by.
+
+    `shown` has its items, as a state of its own; `None` until they are there. `older` entries are not shown.
+    """
+
+    child: str
+    name: str
+    working: bool = True
+    older: int = 0
+    shown: UiState | None = None
 
 
 class UiState(msgspec.Struct):
@@ -477,6 +433,8 @@ class UiState(msgspec.Struct):
     status: StatusLine = msgspec.field(default_factory=StatusLine)
     spinner: Spinner = msgspec.field(default_factory=Spinner)
     retry: Retry | None = None
+    hooks: tuple[str, ...] = ()
+    """The hook commands that the work waits for."""
     hint: Hint | None = None
     stoppable: str = ""
     """The slash command at work that Esc ends."""
@@ -519,6 +477,7 @@ class UiState(msgspec.Struct):
     undone: dict[int, int] = msgspec.field(default_factory=dict[int, int])
     search: Search | None = None
     block: int = 0
+    reader: Reader | None = None
     terminal_title: str = ""
     theme: str = "auto"
     second_step: int = 1
@@ -566,7 +525,7 @@ class UiState(msgspec.Struct):
     def waits_for_command(self) -> bool:
         """Whether a call of the model waits for a command."""
         items = (self.transcript.items.get(place) for place in self.calls.values())
-        return any(isinstance(item, ToolItem) and item.name == "bash" and item.state == "running" for item in items)
+        return any(isinstance(item, ToolItem) and item.waits_for_command for item in items)
 
     @property
     def contexts(self) -> tuple[ContextName, ...]:
@@ -578,6 +537,8 @@ class UiState(msgspec.Struct):
             return ("picker" if self.picker.question is None else "row", *below)
         if self.help_open:
             return ("help", *below)
+        if self.reader is not None:
+            return ("child", *below)
         if self.search is not None:
             return ("search" if self.search.typing else "found", *below)
         if self.block in self.transcript.items:

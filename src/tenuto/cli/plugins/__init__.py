@@ -1,0 +1,1 @@
+"""`tenuto plugins`: adding, listing and removing what others put together."""
