@@ -11,6 +11,7 @@ import pytest
 from tests.server import Call, Reply, ServerThread
 
 HEAVY = (
+    "acp",
     "textual",
     "rich",
     "httpx",

@@ -30,7 +30,7 @@ SOURCES = sorted((ROOT / "src").rglob("*.py"))
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = PYPROJECT["project"]
 EXTRAS = PROJECT["optional-dependencies"]
-FOR_RUNS = [*PROJECT["dependencies"], *EXTRAS["documents"], *EXTRAS["cloud"]]
+FOR_RUNS = [*PROJECT["dependencies"], *EXTRAS["documents"], *EXTRAS["cloud"], *EXTRAS["otel"]]
 """What a run imports, if only at the first file of a kind."""
 FOR_DEVELOPMENT = [one for one in (*EXTRAS["docs"], *EXTRAS["test"], *EXTRAS["dev"]) if not one.startswith("tenuto[")]
 MAX_LINES = 600
@@ -38,12 +38,15 @@ MAX_PICTURE_BYTES = 60_000
 MACHINE_PLACES = ("work", "root")
 """Folders that stand for somebody's machine when a path begins with them."""
 IMPORT_NAMES = {
+    "agent-client-protocol": "acp",
     "tree-sitter": "tree_sitter",
     "tree-sitter-bash": "tree_sitter_bash",
     "markdown-it-py": "markdown_it",
     "pyyaml": "yaml",
     "genai-prices": "genai_prices",
     "google-auth": "google",
+    "opentelemetry-sdk": "opentelemetry",
+    "opentelemetry-exporter-otlp-proto-http": "opentelemetry",
 }
 PROGRAMS = {
     "basedpyright",

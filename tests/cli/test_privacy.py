@@ -40,6 +40,48 @@ def script(request: Request) -> Reply:
     return Reply("I will look.", tool_calls=calls)
 
 
+WATCH = """
+import os, sys
+
+def note(event, values):
+    if event in ("socket.connect", "socket.getaddrinfo", "socket.sendto"):
+        with open(os.environ["SEEN"], "a") as file:
+            file.write(f"{event} {values[1:] if event != 'socket.getaddrinfo' else values[:2]}\\n")
+
+sys.addaudithook(note)
+"""
+
+
+def watched(tmp_path: Path, **environ: str) -> dict[str, str]:
+    """Variables of a program that writes down which connections it opens."""
+    (tmp_path / "hook").mkdir()
+    (tmp_path / "hook" / "sitecustomize.py").write_text(WATCH)
+    ours = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TENUTO_HOME": str(tmp_path / "home")}
+    return {**ours, "PYTHONPATH": str(tmp_path / "hook"), "SEEN": str(tmp_path / "seen"), **environ}
+
+
+def foreign(tmp_path: Path, url: str) -> list[str]:
+    """Return what was connected to beside the address of the model's server."""
+    host, port = url.removeprefix("http://").partition("/")[0].rsplit(":", 1)
+    seen = (tmp_path / "seen").read_text().splitlines()
+    assert any(port in line for line in seen), "the watch sees what there is"
+    return [line for line in seen if host not in line or port not in line]
+
+
+def test_there_is_no_telemetry_a_run_connects_to_the_configured_provider_alone(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "dot.png").write_bytes(png())
+    with ServerThread(script) as server:
+        environ = watched(tmp_path, **server.environ())
+        command = [sys.executable, "-m", "tenuto", "-p", "look", "--model", "anthropic/test", "--mode", "auto"]
+        done = subprocess.run(
+            command, cwd=work, env=environ, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        assert foreign(tmp_path, server.environ()["ANTHROPIC_BASE_URL"]) == []
+
+
 @pytest.mark.terminal
 def test_t31_r075_files_are_0600_and_directories_0700_under_umask_000(tmp_path: Path) -> None:
     home, work = tmp_path / "home", tmp_path / "work"

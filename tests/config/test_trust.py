@@ -54,12 +54,12 @@ WITH_TRUST = frozenset(
                 "web_search",
             )
         ),
-        "session.durability",
+        *("session.durability", "session.titles", "session.title_model"),
         "instructions.also",
         *(
             f"ui.{key}"
             for key in (
-                *("interrupt", "notifications", "notification_seconds", "status_interval"),
+                *("editing", "tips", "interrupt", "notifications", "notification_seconds", "status_interval"),
                 *("copy_on_select", "mouse", "leave_transcript"),
             )
         ),
@@ -81,7 +81,7 @@ ONLY_THE_USER = frozenset(
         ),
         *(f"extensions.{key}" for key in ("enabled", "paths", "disabled", "hook_timeout", "load_timeout")),
         *("compaction.strategy", "ui.notification_command", "ui.status_command"),
-        *("hooks.enabled", "hooks.shared"),
+        *("hooks.enabled", "hooks.shared", "update.check", "update.url", "telemetry.otel", "telemetry.content"),
         *(f"mcp.{key}" for key in ("enabled", "wait", "defer_over")),
         *(
             f"mcp.servers.*.{key}"
@@ -112,6 +112,7 @@ WORDS = (
     "landlock",
     "user",
     "none",
+    "vim",
 )
 VALUES = (True, False, *NUMBERS, *WORDS)
 ALL = dict(leaves(Settings))

@@ -32,10 +32,11 @@ def test_help_names_every_command(screen: Screen) -> None:
     screen.submit("/help")
     shown = screen.wait_for("What is sent while something runs is queued.")
     screen.wait_until(lambda _: screen.cursor() == (2, 28), "the cursor in the prompt")
-    for _ in range(6):  # it is longer than some screens
+    while "what you can type here" not in shown:  # it is longer than some screens
+        before = screen.capture()
         screen.keys("PageUp")
-        shown += screen.wait_settled()
-    assert "what you can type here" in shown
+        screen.wait_until(lambda now, before=before: now != before, "the page above")
+        shown += screen.capture()
     for name in ("model", "mode", "new", "resume", "fork", "compact", "context", "cost", "title", "reload", "exit"):
         assert f"/{name}" in shown
 

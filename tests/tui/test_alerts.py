@@ -220,7 +220,7 @@ def test_a_name_in_the_settings_that_means_nothing_is_named():
     watched = Watched(status_items=("mode", "clock"))
     watched.alerts.begin()
     (said,) = watched.toasts
-    assert said.startswith("ui.status_items: there is no clock: there are mode, model, ")
+    assert said.startswith("ui.status_items: there is no clock: there are editing, mode, model, ")
 
 
 # --- whether and how the user is called ---

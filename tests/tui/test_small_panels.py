@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from tenuto.command.outcome import Choice, Choose
+from tenuto.protocol.approval import approval_options
 from tenuto.protocol.entry import TodoItem
 from tenuto.protocol.event import ApprovalRequestedEvent, TodoChangedEvent
 from tenuto.protocol.part import ImagePart
@@ -25,7 +26,6 @@ from tenuto.tui.state.intents import (
     Tick,
     ToggleTodo,
 )
-from tenuto.tui.state.state import approval_options
 from tests.tui.full.fake_runtime import queue_of
 from tests.tui.kinds import kinds
 from tests.tui.machine.driving import Driver, user

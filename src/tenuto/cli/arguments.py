@@ -89,13 +89,12 @@ SUBCOMMANDS = {
     "skills": "tenuto.cli.skills:run_skills",
     "plugins": "tenuto.cli.plugins.command:run_plugins",
     "mcp": "tenuto.cli.mcp:run_mcp",
+    "acp": "tenuto.cli.acp:run_acp",
     "config": "tenuto.cli.config:run_config",
     "stats": "tenuto.cli.stats:run_stats",
     "completion": "tenuto.cli.completion:run_completion",
 }
 """The function that carries out each subcommand: it gets the words behind it, Tenuto's home and the environment."""
-RESERVED = ("acp",)
-"""Words that will be subcommands; they are not taken for a prompt."""
 
 
 class Options(Struct, frozen=True):
@@ -173,8 +172,8 @@ def build_parser() -> argparse.ArgumentParser:
         description="A coding agent for your terminal. Without a prompt it opens the full screen.",
         epilog="Session management: tenuto sessions. Models: tenuto models, tenuto login, tenuto logout. Also: "
         "tenuto approvals, tenuto doctor, tenuto import, tenuto eval, tenuto prompt, tenuto sandbox, tenuto trust, "
-        "tenuto hooks, tenuto skills, tenuto plugins, tenuto mcp. API keys: ANTHROPIC_API_KEY, OPENAI_API_KEY, "
-        "GEMINI_API_KEY; without one the built-in offline model answers.",
+        "tenuto hooks, tenuto skills, tenuto plugins, tenuto mcp, tenuto acp. API keys: ANTHROPIC_API_KEY, "
+        "OPENAI_API_KEY, GEMINI_API_KEY; without one the built-in offline model answers.",
     )
     parser.add_argument("prompt", nargs="*", metavar="PROMPT", help="what to do; “-” reads it from standard input")
     parser.add_argument(
@@ -233,8 +232,6 @@ def parse_arguments(arguments: list[str]) -> Options | int:
         arguments = arguments[2:]
     if arguments[:1] and arguments[0] in SUBCOMMANDS:
         return Options(subcommand=tuple(arguments))
-    if arguments[:1] and arguments[0] in RESERVED:
-        return _complain(f"“{arguments[0]}” is not available in this version")
     given = read_plain(arguments, MODES)
     if given is None:
         try:

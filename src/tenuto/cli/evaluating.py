@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeVar, get_args
 
 from tenuto.cli.parsing import Parser, complain, parse
+from tenuto.cli.progress import working
 from tenuto.evaluation.driving import Case, Figures, Report, describe, measure
 from tenuto.evaluation.phrases import SET_NAMES
 from tenuto.evaluation.scripted import SUMMARISERS
@@ -92,7 +93,7 @@ def run_eval(arguments: tuple[str, ...], _home: Path, _environ: Mapping[str, str
         for summariser in parsed.summarisers
         for seed in range(1, parsed.seeds + 1)
     ]
-    report = Report([_measure(case, place, len(cases)) for place, case in enumerate(cases, 1)])
+    report = Report([_measure(case, f"{place} of {len(cases)}") for place, case in enumerate(cases, 1)])
     misses = report.misses()
     if parsed.json:
         write_text(to_json({"sessions": report.figures, "missed": misses}).decode(), data=True)
@@ -101,9 +102,9 @@ def run_eval(arguments: tuple[str, ...], _home: Path, _environ: Mapping[str, str
     return FAILED if misses else OK
 
 
-def _measure(case: Case, place: int, count: int) -> Figures:
-    write_text(f"{place}/{count}: {describe(case)}", to_errors=True)
-    return asyncio.run(measure(case))
+def _measure(case: Case, place: str) -> Figures:
+    with working(f"Session {place}: {describe(case)}"):
+        return asyncio.run(measure(case))
 
 
 def _number(least: int, most: int) -> Callable[[str], int]:

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from tenuto.cli.parsing import Parser, parse, say_json
+from tenuto.cli.progress import progress, working
 from tenuto.exit_codes import FAILED, OK
 from tenuto.guard.terminal import sanitize_line, write_text
 from tenuto.session.importers.import_session import (
@@ -29,9 +30,8 @@ from tenuto.session.importers.import_session import (
     matching_marks,
     open_source,
 )
+from tenuto.text.figures import format_bytes
 
-LONG = 20_000_000
-"""Bytes of a source from which on a user is told what takes its time."""
 ASK = "Import which? Numbers, words to search for, or Enter to leave: "
 
 
@@ -43,7 +43,8 @@ def run_import(arguments: Sequence[str], home: Path, environ: Mapping[str, str])
     desk = _ImportDialog(options, home, environ)
     if options.paths:
         return desk.import_paths([Path(path).expanduser() for path in options.paths])
-    sources = find_sources(environ, Path(environ.get("HOME") or Path.home()))
+    with progress("Looking for sessions, files:") as tell:
+        sources = find_sources(environ, Path(environ.get("HOME") or Path.home()), tell)
     if options.agent:
         sources = [source for source in sources if source.format.name == options.agent]
     if options.json or not (os.isatty(0) and os.isatty(1)):
@@ -100,9 +101,8 @@ class _ImportDialog:
             if not (self._may_ask and _is_yes("Import it again, as a new session? [y/N] ")):
                 return {**_row(source, earlier), "imported_now": False}
         cwd = Path(self._options.cwd).expanduser() if self._options.cwd else None
-        if source.size > LONG and os.isatty(2):
-            write_text(f"Reading {source.size / 1e6:,.0f} MB …", to_errors=True)
-        made = import_source(source, self._home, cwd=cwd, accepts_model=self._accepts)
+        with working(f"Importing {format_bytes(source.size)}"):
+            made = import_source(source, self._home, cwd=cwd, accepts_model=self._accepts)
         if not self._options.json:
             write_text(_told(made, cwd))
         report = {**msgspec.to_builtins(made.report), "remarks": made.report.remarks}

@@ -1,7 +1,8 @@
-"""A count on standard error while something takes its time: on a terminal alone, and gone when it is done."""
+"""A count, or seconds, on standard error while something takes its time: on terminals alone, gone when it is done."""
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -32,3 +33,26 @@ def progress(what: str) -> Generator[Callable[[int, int], None]]:
     finally:
         if last:
             write_status("")
+
+
+@contextmanager
+def working(what: str) -> Generator[None]:
+    """Show `what` with the seconds that it has taken, for work that cannot say how far it is."""
+    done = threading.Event()
+
+    def show() -> None:
+        begun = time.monotonic()
+        pause = PATIENCE
+        while not done.wait(pause):
+            write_status(f"{what}, {time.monotonic() - begun:.0f} s")
+            pause = 1.0
+        if pause != PATIENCE:
+            write_status("")
+
+    shown = threading.Thread(target=show, name="progress", daemon=True)
+    shown.start()
+    try:
+        yield
+    finally:
+        done.set()
+        shown.join()

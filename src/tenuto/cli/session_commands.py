@@ -14,6 +14,7 @@ import msgspec
 from tenuto.cli.arguments import working_directory
 from tenuto.cli.output import write_bytes
 from tenuto.cli.parsing import Parser, complain, find_directory, parse, say, say_json
+from tenuto.cli.progress import progress, working
 from tenuto.exit_codes import FAILED
 from tenuto.guard.terminal import sanitize_line, write_text
 from tenuto.protocol.message import CompactionEntry
@@ -37,6 +38,8 @@ from tenuto.session.session import Session
 from tenuto.session.store import agent_directories
 from tenuto.text.figures import format_bytes, format_cost, plural
 
+READING = "Reading sessions"
+
 
 def run_list(words: tuple[str, ...], home: Path) -> int:
     """List the sessions that have all of the words; returns the exit code."""
@@ -50,7 +53,8 @@ def run_list(words: tuple[str, ...], home: Path) -> int:
     here = working_directory("") if parsed.here else None
     if isinstance(here, str):
         return complain(here)
-    found = list_sessions(home, here)
+    with progress(READING) as tell:
+        found = list_sessions(home, here, tell)
     for summary in found:
         if matches(summary, parsed.words):
             if parsed.json:
@@ -69,7 +73,7 @@ def matches(summary: SessionSummary, words: list[str]) -> bool:
 def as_line(summary: SessionSummary) -> str:
     """Return a session as one line."""
     day = time.strftime("%Y-%m-%d %H:%M", time.localtime(summary.updated))
-    text = summary.title or summary.first_text or "(nothing said)"
+    text = summary.name if summary.title or summary.first_text else "(nothing said)"
     return f"{summary.id}  {day}  {summary.cwd}  {summary.error or text}"
 
 
@@ -90,8 +94,9 @@ def run_show(words: tuple[str, ...], home: Path) -> int:
     if isinstance(directory, int):
         return directory
     try:
-        summary = summarise_session(directory)
-        facts, damage = _read(directory)
+        with working("Reading the log"):
+            summary = summarise_session(directory)
+            facts, damage = _read(directory)
     except OSError as error:
         return complain(f"session {directory.name} cannot be read: {error.strerror or error}", FAILED)
     if parsed.json:
@@ -170,7 +175,9 @@ def run_stats(words: tuple[str, ...], home: Path) -> int:
     if isinstance(parsed, int):
         return parsed
     total, projects, models = Total(), defaultdict[str, Total](Total), defaultdict[str, Total](Total)
-    for summary in list_sessions(home):
+    with progress(READING) as tell:
+        found = list_sessions(home, None, tell)
+    for summary in found:
         total.add(summary)
         projects[summary.cwd or "(unknown)"].add(summary)
         models[summary.model or "(none)"].add(summary)
@@ -206,6 +213,7 @@ def run_delete(words: tuple[str, ...], home: Path) -> int:
     )
     parser.add_argument("ids", nargs="+", metavar="ID", help="a session, or the beginning of its id")
     parser.add_argument("--yes", action="store_true", help="do not ask")
+    parser.add_argument("--json", action="store_true", help="what was moved, one JSON object a line")
     parsed = parse(parser, words)
     if isinstance(parsed, int):
         return parsed
@@ -213,14 +221,14 @@ def run_delete(words: tuple[str, ...], home: Path) -> int:
     directories = [one for one in found if isinstance(one, Path)]
     if len(directories) < len(found):
         return next(one for one in found if isinstance(one, int))
-    for directory in directories:
+    for directory in () if parsed.json else directories:
         say(_describe(directory))
     if not parsed.yes and not _agreed(f"Move {len(directories)} to the bin?"):
         return complain("nothing was moved; --yes does it without asking", FAILED)
-    return _move(directories, home)
+    return _move(directories, home, as_json=parsed.json)
 
 
-def _move(directories: Sequence[Path], home: Path) -> int:
+def _move(directories: Sequence[Path], home: Path, *, as_json: bool) -> int:
     code = 0
     for directory in dict.fromkeys(directories):
         try:
@@ -228,6 +236,9 @@ def _move(directories: Sequence[Path], home: Path) -> int:
         except SessionError as error:
             code = complain(str(error), FAILED)
         else:
+            if as_json:
+                say_json({"id": directory.name, "directory": str(target)})
+                continue
             say(f"Moved {directory.name} to {target}; tenuto sessions restore {directory.name[:8]} restores it")
     return code
 
@@ -240,15 +251,16 @@ def run_restore(words: tuple[str, ...], home: Path) -> int:
         "place; without ID, list the bin.",
     )
     parser.add_argument("id", nargs="?", default="", metavar="ID", help="a deleted session, or the path of a copy")
+    parser.add_argument("--json", action="store_true", help="one JSON object a line")
     parsed = parse(parser, words)
     if isinstance(parsed, int):
         return parsed
     if parsed.id.endswith(f"/{LOG_NAME}"):
-        return _rejoin(home, Path(parsed.id))
+        return _rejoin(home, Path(parsed.id), as_json=parsed.json)
     deleted = list_bin(home)
     if not parsed.id:
         for directory in deleted:
-            say(_describe(directory))
+            _tell_deleted(directory, as_json=parsed.json)
         return 0
     found = [directory for directory in deleted if directory.name.startswith(parsed.id)]
     if len(found) != 1:
@@ -258,8 +270,19 @@ def run_restore(words: tuple[str, ...], home: Path) -> int:
         target = take_from_bin(home, found[0])
     except SessionError as error:
         return complain(str(error), FAILED)
-    say(f"{target.name} is back")
+    if parsed.json:
+        say_json({"id": target.name, "directory": str(target)})
+    else:
+        say(f"{target.name} is back")
     return 0
+
+
+def _tell_deleted(directory: Path, *, as_json: bool) -> None:
+    if not as_json:
+        say(_describe(directory))
+        return
+    summary = summarise_session(directory)
+    say_json(as_data(summary) if summary is not None else {"id": directory.name, "directory": str(directory)})
 
 
 _WAYS: dict[Way, str] = {
@@ -270,14 +293,17 @@ _WAYS: dict[Way, str] = {
 }
 
 
-def _rejoin(home: Path, copy: Path) -> int:
+def _rejoin(home: Path, copy: Path, *, as_json: bool) -> int:
     try:
         done = rejoin(home, copy)
     except SessionError as error:
         return complain(str(error), FAILED)
     except OSError as error:
         return complain(f"{copy} cannot be brought back: {error.strerror or error}", FAILED)
-    say(f"{done.directory.name} {_WAYS[done.way]}")
+    if as_json:
+        say_json({"id": done.directory.name, "directory": str(done.directory), "way": done.way})
+    else:
+        say(f"{done.directory.name} {_WAYS[done.way]}")
     return 0
 
 
@@ -305,6 +331,7 @@ def run_repair(words: tuple[str, ...], home: Path) -> int:
     parser.add_argument(
         "--take-over", action="store_true", help="although a process on another host has it, which is gone for certain"
     )
+    parser.add_argument("--json", action="store_true", help="one JSON object a line, for the session and each agent's")
     parsed = parse(parser, words)
     if isinstance(parsed, int):
         return parsed
@@ -312,17 +339,32 @@ def run_repair(words: tuple[str, ...], home: Path) -> int:
     if isinstance(directory, int):
         return directory
     try:
-        code = _repair(directory, take_over=parsed.take_over)
-        agents = [_repair(folder, take_over=parsed.take_over) for folder in list(agent_directories(directory))]
-        return max((code, *agents))
+        folders = [directory, *agent_directories(directory)]
+        return max([_repair(folder, take_over=parsed.take_over, as_json=parsed.json) for folder in folders])
     except (SessionError, OSError) as error:
         return complain(str(error), FAILED)
 
 
-def _repair(directory: Path, *, take_over: bool) -> int:
-    first = Session.open(
-        directory, take_over=take_over
-    )  # takes the lock: nobody else writes while what they keep up is taken away
+def _repair(directory: Path, *, take_over: bool, as_json: bool) -> int:
+    with working("Reading the log"):
+        session, count = _read_again(directory, take_over=take_over)
+    if session.unsaved is not None:
+        return complain(f"what was repaired could not be saved: {session.unsaved.reason}", FAILED)
+    if as_json:
+        say_json({"id": session.id, "entries": count, "damage": [str(damage) for damage in session.damage]})
+        return 0
+    for damage in session.damage:
+        say(str(damage))
+    bad = plural(len(session.damage), "damaged line")
+    found = f"{bad}; what is good in them is kept" if session.damage else "whole"
+    say(f"session {session.id}: {plural(count, 'entry')}, {found}")
+    return 0
+
+
+def _read_again(directory: Path, *, take_over: bool) -> tuple[Session, int]:
+    """Return the session, closed, and its number of entries."""
+    # This takes the lock: nobody else writes while what they keep up is taken away.
+    first = Session.open(directory, take_over=take_over)
     first.flush_held_usage()
     first.close()
     for name in (META_NAME, INDEX_NAME):
@@ -330,14 +372,7 @@ def _repair(directory: Path, *, take_over: bool) -> int:
     session = Session.open(directory)
     count = sum(1 for _ in session.entries())
     session.close()
-    if session.unsaved is not None:
-        return complain(f"what was repaired could not be saved: {session.unsaved.reason}", FAILED)
-    for damage in session.damage:
-        say(str(damage))
-    bad = plural(len(session.damage), "damaged line")
-    found = f"{bad}; what is good in them is kept" if session.damage else "whole"
-    say(f"session {session.id}: {plural(count, 'entry')}, {found}")
-    return 0
+    return session, count
 
 
 _STANDARD_OUTPUT = "-"
@@ -355,6 +390,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--output", default="", metavar="PATH", help="a file, a folder, or “-” for standard output")
     parser.add_argument("--force", action="store_true", help="replace the file if it exists")
     parser.add_argument("--active-path", action="store_true", help="with jsonl: without the branches that were left")
+    parser.add_argument("--json", action="store_true", help="where the file is and its bytes, as one JSON object")
     return parser
 
 
@@ -376,12 +412,16 @@ def run_export(arguments: tuple[str, ...], home: Path) -> int:
         here = working_directory("")
         if isinstance(here, str):
             return complain(here)
-        done = export.write(wish, here)
+        with working("Exporting"):
+            done = export.write(wish, here)
     except (ExportRefused, SessionAmbiguous) as error:
         return complain(str(error))
     except SessionError as error:
         return complain(str(error), FAILED)
-    write_text(f"{sanitize_line(str(done.path))} ({format_bytes(done.size)})")
+    if parsed.json:
+        say_json({"id": export.id, "path": str(done.path), "size": done.size})
+    else:
+        write_text(f"{sanitize_line(str(done.path))} ({format_bytes(done.size)})")
     return 0
 
 

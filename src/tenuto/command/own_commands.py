@@ -42,10 +42,12 @@ def own_commands(services: SessionServices) -> tuple[Command, ...]:
     skills, files = services.skills(), find_commands(services.where)
     for skill in skills.usable:
         if not skill.is_background:
-            name = f"{SKILL}{skill.name}" if find_command(skill.name) is not None else skill.name
+            built_in = find_command(skill.name)
+            name = f"{SKILL}{skill.name}" if built_in is not None and not built_in.yields else skill.name
             found.setdefault(name, Command(name, skill.description, skill.argument_hint, topic=TOPIC))
     for file in files.usable:
-        if find_command(file.name) is None:
+        built_in = find_command(file.name)
+        if built_in is None or built_in.yields:
             found.setdefault(file.name, Command(file.name, file.description, file.argument_hint, topic=TOPIC))
     for command in prompt_commands(services):
         found.setdefault(command.name, command)

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from tenuto.command.found_rows import around, say_found
 from tenuto.command.outcome import Choice, Choose, CommandOutcome, EditFile, ReadOwnFiles, Say
-from tenuto.config.instructions import NAMES
+from tenuto.config.instructions import NAMES, add_line
 from tenuto.config.plugins.installed import all_hook_files, forget_what_was_read
 from tenuto.config.project import project_root
 from tenuto.core.errors import UsageError
 from tenuto.core.runtime import Runtime
 from tenuto.core.state.found import find_everything
-from tenuto.core.state.instructions import describe_patterns, instructions_of, told_instructions
+from tenuto.core.state.instructions import describe_patterns, instructions_of, remember, told_instructions
 from tenuto.core.state.pins import PIN_SHARE, pin, pinned_tokens, unpin
 from tenuto.core.state.prompt import reload_system_entry
 from tenuto.protocol.part import TextPart
@@ -24,6 +24,8 @@ from tenuto.text.writable import clean_text
 
 CARRIED_AT_MOST = 30
 """So many instruction files of other agents are named to the model."""
+SHOWN = 60
+"""Characters of a line in a title."""
 CONTENT = """It is read at the start of every session, by people too. Say what cannot be seen from one or two files:
 - the commands: build, test (all of it, and one test alone), lint, run;
 - the architecture: the main parts, where they lie, how data flows between them;
@@ -68,6 +70,32 @@ def instruction_file(root: Path) -> tuple[Path, bool]:
     """Return the project's instruction file, and whether it is there already."""
     present = next((root / name for name in NAMES if (root / name).is_file()), None)
     return (present, True) if present is not None else (root / NAMES[0], False)
+
+
+TO_PROJECT, TO_OWN = "--project", "--own"
+"""Which file gets the line, as a word before its text."""
+
+
+async def run_remember(runtime: Runtime, argument: str) -> list[CommandOutcome]:
+    """Ask where a line belongs; with the word for a place before it, put it there and have the model told."""
+    word, _, rest = argument.partition(" ")
+    text = " ".join((rest if word in (TO_PROJECT, TO_OWN) else argument).split())
+    if not text:
+        return [Say("/remember TEXT, or # TEXT, adds a line to the instructions.", "warning")]
+    live = runtime.live
+    places = {TO_PROJECT: project_root(live.session.cwd), TO_OWN: runtime.home}
+    if word in places:
+        path, _ = instruction_file(places[word])
+        await asyncio.to_thread(add_line, path, text)
+        remember(live, path)
+        return [Say(f"Added to {path}: - {text}")]
+    names = {TO_PROJECT: "this project", TO_OWN: "every project"}
+    rows: list[Choice] = []
+    for option, folder in places.items():
+        path, exists = instruction_file(folder)
+        detail = str(path) if exists else f"{path} · not there yet"
+        rows.append(Choice(f"{option} {text}", names[option], detail, preview=f"- {text}"))
+    return [Choose(f"Remember “{shorten(text, SHOWN)}” for", "remember", tuple(rows), in_order=True)]
 
 
 async def run_memory(runtime: Runtime, argument: str) -> list[CommandOutcome]:

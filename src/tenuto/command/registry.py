@@ -26,7 +26,8 @@ class Command(msgspec.Struct, frozen=True):
 
     For completion (`command/runtime.py`): `values` are words that may stand behind it; `offers` says that without
     an argument it changes nothing and offers a list of what it takes; `folders`, that it takes a directory.
-    `stoppable` says that it may be cancelled at any moment, because it changes nothing.
+    `stoppable` says that it may be cancelled at any moment, because it changes nothing; `yields`, that a file or a
+    skill of its name goes before it.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Command(msgspec.Struct, frozen=True):
     offers: bool = False
     folders: bool = False
     stoppable: bool = False
+    yields: bool = False
 
     @property
     def completes(self) -> bool:
@@ -191,6 +193,13 @@ COMMANDS: tuple[Command, ...] = (
         topic="file_commands",
     ),
     Command(
+        "review",
+        "have the agent look over what is not committed, a branch or a commit; it changes nothing",
+        "[BRANCH|COMMIT|RANGE|WORDS]",
+        topic="review_command",
+        yields=True,
+    ),
+    Command(
         "status",
         "where this session stands: model, directory, context, instructions, where it is saved",
         topic="model_commands",
@@ -199,6 +208,12 @@ COMMANDS: tuple[Command, ...] = (
         "memory",
         "the instruction files that hold here; change them in your editor",
         offers=True,
+        topic="project_commands",
+    ),
+    Command(
+        "remember",
+        "add a line to the instructions of this project, or to yours; # TEXT in the prompt does the same",
+        "TEXT",
         topic="project_commands",
     ),
     Command(
@@ -285,6 +300,8 @@ async def run_command(runtime: Runtime, line: str) -> list[CommandOutcome]:
     name, *rest = line.strip().removeprefix("/").split(maxsplit=1) or [""]
     argument = rest[0] if rest else ""
     command = find_command(name)
+    if command is not None and command.yields and own.find_own(runtime.live, name) is not None:
+        command = None
     if command is None and is_prompt_name(name):
         from tenuto.command.mcp_commands import find_prompt, run_prompt
 

@@ -31,6 +31,7 @@ from tenuto.session.log.lock import lock_owner
 from tenuto.session.moving import retitle
 from tenuto.session.paths import project_directory
 from tenuto.text.figures import format_cost, plural
+from tenuto.text.titles import title_of
 
 
 async def run_new(runtime: Runtime, argument: str) -> list[CommandOutcome]:
@@ -74,7 +75,17 @@ def _likely(here: Path, gone: Path) -> list[tuple[Path, str]]:
 async def run_title(runtime: Runtime, argument: str) -> list[CommandOutcome]:
     """Set the title; without one, show the present."""
     if not argument:
-        return [Say(runtime.live.session.state.title or "No title yet. /title TEXT sets one.")]
+        state = runtime.live.session.state
+        if state.title:
+            return [Say(state.title)]
+        found = title_of(state.first_text)
+        return [
+            Say(
+                f"“{found}”, from how it began. /title TEXT sets one."
+                if found
+                else "No title yet. /title TEXT sets one."
+            )
+        ]
     await runtime.submit(SetTitleOperation(session_id=runtime.session_id, title=argument))
     return [Say(f"Renamed to “{argument}”.")]
 

@@ -7,6 +7,7 @@ directory. Folders below are read when a file in them is touched.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -101,6 +102,22 @@ def read_touched(
         files += texts.values()
         problems += reader.problems
     return Instructions(tuple(files), tuple(problems), tuple(rules))
+
+
+def add_line(path: Path, text: str) -> None:
+    """Put a line as a point of a list at the end of an instruction file, which may not be there yet. Raises `OSError`.
+
+    A link that leads out of the file's folder is not followed: nobody would read it there.
+    """
+    real = Path(os.path.realpath(path))
+    if os.path.lexists(path) and not is_below(str(real), [path.parent]):
+        raise PermissionError(errno.EPERM, f"{path} leads out of its folder, to {real}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a+b") as file:
+        end = file.seek(0, os.SEEK_END)
+        file.seek(max(0, end - 1))
+        feed = b"" if file.read(1) in (b"", b"\n") else b"\n"
+        file.write(feed + f"- {text}\n".encode())
 
 
 def _places(home: Path, cwd: Path) -> Iterator[Path]:

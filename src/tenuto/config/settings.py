@@ -350,6 +350,12 @@ class SessionSettings(Section, frozen=True, kw_only=True):
     """When entries are forced to the disk itself, against power cuts: at prompts, compactions and the end of each task,
     beside the work (`points`); the same, and the work waits for it (`wait`); when the system likes (`none`). A killed
     process loses nothing in either."""
+    titles: bool = True
+    """Have the small model name a session behind its first exchange, in one short request beside the work. Off, or
+    without such a model: the title is how the session began. `/title` wins over both."""
+    title_model: str = ""
+    """The model that names sessions, as `provider/name`. Empty: `compaction.model`; if that is empty too, none is
+    asked."""
 
 
 class InstructionSettings(Section, frozen=True, kw_only=True):
@@ -378,6 +384,12 @@ class UiSettings(Section, frozen=True, kw_only=True):
     seconds count in fives."""
     interrupt: Literal["esc", "esc-esc"] = "esc"
     """How often Esc is pressed to interrupt."""
+    editing: Literal["emacs", "vim"] = "emacs"
+    """The keys of the prompt: readline's, or vi's with a normal, an insert and a visual mode
+    ([keys.md](keys.md#vis-keys)). The mode stands in the last line. Esc leaves the insert mode first, and interrupts in
+    the normal one."""
+    tips: bool = True
+    """A new session begins with a tip below name, model and directory, another one each time."""
     show_thinking: bool = True
     """Show a model's thinking while it thinks."""
     diff: Literal["auto", "unified", "split"] = "auto"
@@ -442,6 +454,26 @@ class CatalogueSettings(Section, frozen=True, kw_only=True):
     place on GitHub."""
 
 
+class UpdateSettings(Section, frozen=True, kw_only=True):
+    """Whether an interactive start looks for a newer version, and where."""
+
+    check: bool = True
+    """Once a day at most an interactive start asks the package index which version there is, beside everything else,
+    and says so where it is newer. Nothing is sent but the request; never in headless runs, nor where `CI` is set."""
+    url: str = ""
+    """Where it asks, for a mirror: an address that answers as PyPI's JSON does. Empty: PyPI."""
+
+
+class TelemetrySettings(Section, frozen=True, kw_only=True):
+    """Export of what Tenuto does to a collector of the user's own."""
+
+    otel: bool = False
+    """Send turns, model calls, tools and compactions as OpenTelemetry spans to where `OTEL_EXPORTER_OTLP_ENDPOINT` says
+    (OTLP over HTTP). Needs the extra `otel`, and both: this setting and the variable."""
+    content: bool = False
+    """Let prompts, answers, arguments and results go along. Off: names, sizes, times and cost alone."""
+
+
 class Settings(Section, frozen=True, kw_only=True):
     """All settings. `model` is `provider/name[:effort]`; empty lets the first run choose."""
 
@@ -470,6 +502,8 @@ class Settings(Section, frozen=True, kw_only=True):
     ui: UiSettings = UiSettings()
     request: RequestSettings = RequestSettings()
     catalogue: CatalogueSettings = CatalogueSettings()
+    update: UpdateSettings = UpdateSettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
     profiles: dict[str, Settings] = {}
     """Settings that count when `--profile NAME` asks for them."""
 

@@ -48,6 +48,8 @@ NEVER_KEYS = frozenset(
         "ui.mask_secrets",
         "ui.notification_command",
         "ui.status_command",
+        "telemetry",
+        "update",
     }
 )
 """Settings and whole sections that are the user's alone, also of a project that they trust: what is asked and what

@@ -368,7 +368,7 @@ class Opener:
             children=Children(self._in_use.settings.agents.side_by_side),
         )
         self.models.load_blob = live.load_blob
-        begin_servers(live, self._in_use.settings, self._start.environ)
+        begin_servers(live, self._in_use.settings, start.environ, start.servers)
         live.tool_context.jobs.changed = partial(self._note_jobs, live)
         connect_tools(live)
         if self.run_agent is not None and not session.is_read_only:

@@ -26,6 +26,8 @@ from tenuto.protocol.part import ContentPart
 
 if TYPE_CHECKING:
     from tenuto.core.compacting.preparation import AheadOfTime
+    from tenuto.core.telemetry import Telemetry
+    from tenuto.core.titles import Titles
     from tenuto.tool.output import ToolOutput
     from tenuto.tool.run.context import AgentTask, ToolContext
 
@@ -36,6 +38,8 @@ async def _run_agent(live: LiveSession, task: AgentTask, context: ToolContext) -
     return await run_agent(live, task, context)
 
 
+UPDATE_DELAY = 5.0
+"""Seconds after the start until a newer version is looked for."""
 CATALOGUE_DELAY = 3.0
 """Seconds after the start until a newer catalogue is asked for."""
 
@@ -60,11 +64,20 @@ class Runtime:
         self.bus.subscribe(self.opener.extensions.hear)
         self._ahead: AheadOfTime | None = None
         self._refreshing: asyncio.Task[None] | None = None
+        self._telemetry: Telemetry | None = None
+        self._untold = ""
+        self._updating: asyncio.Task[None] | None = None
         if self.settings.compaction.ahead or self.settings.compaction.idle:
             from tenuto.core.compacting.preparation import AheadOfTime  # it brings the whole of compaction along
 
             self._ahead = AheadOfTime(lambda: self.live, self.executor.submit)
             self.bus.subscribe(self._ahead.note)
+        self._titles: Titles | None = None
+        if self._names_sessions():
+            from tenuto.core.titles import Titles  # needed by few sessions
+
+            self._titles = Titles(lambda: self.live)
+            self.bus.subscribe(self._titles.note)
 
     @property
     def live(self) -> LiveSession:
@@ -78,14 +91,24 @@ class Runtime:
 
     async def open(self) -> None:
         """Open the session that the start asks for and tell the listeners. Raises `UsageError`."""
+        self._export_telemetry()
         await self.opener.open_first()
         for problem in self.problems:
             self.live.notify(problem, "warning")
         if doubt := doubt_home(self.home):
             self.live.notify(doubt, "warning")
         self.opener.check_settings()
+        if self.settings.telemetry.otel and self._untold:
+            self.live.notify(self._untold, "warning")
         if self.start.interactive and self.settings.catalogue.refresh:
             self._refreshing = asyncio.create_task(self._refresh_catalogue(), name="catalogue")
+        if self.start.interactive and self.settings.update.check:
+            self._updating = asyncio.create_task(self._look_for_update(), name="update")
+
+    def _names_sessions(self) -> bool:
+        """Say whether a small model is there to name sessions for their user."""
+        own = self.settings.session
+        return self.start.interactive and own.titles and bool(own.title_model or self.settings.compaction.model)
 
     async def _refresh_catalogue(self) -> None:
         """Fetch a newer catalogue of models where it is time for it, when the first frames are drawn."""
@@ -93,6 +116,36 @@ class Runtime:
         live = self.opener.open_one
         if live is not None:
             await self.opener.models.refresh_catalogue(live.facts.id)
+
+    def _export_telemetry(self) -> None:
+        """Begin to send spans, where the user has said where to."""
+        if not self.settings.telemetry.otel:
+            return
+        from tenuto.core.telemetry import ENDPOINT, MISSING, Telemetry, endpoint_of  # needed by few
+
+        endpoint = endpoint_of(self.settings.telemetry, self.start.environ)
+        if not endpoint:
+            self._untold = f"telemetry.otel is on, but {ENDPOINT} is not set: nothing is exported"
+            return
+        try:
+            content = self.settings.telemetry.content
+            self._telemetry = Telemetry(endpoint, content=content, tell=lambda text: self.live.notify(text, "warning"))
+        except ImportError:
+            self._untold = MISSING
+            return
+        self.bus.subscribe(self._telemetry.note)
+
+    async def _look_for_update(self) -> None:
+        """Say once a day which newer version is there, when the first frames are drawn."""
+        await asyncio.sleep(UPDATE_DELAY)
+        from tenuto.core.updates import find_notice, is_due
+
+        now = self.start.clock()
+        if await asyncio.to_thread(is_due, self.home, self.start.environ, now):
+            notice = await find_notice(self.home, self.settings.update.url, now)
+            live = self.opener.open_one
+            if notice and live is not None:
+                live.notify(notice, kind="update")
 
     async def follow_trust(self) -> None:
         """Let everything have what the user trusts now: git, settings, extensions; model and mode where they changed.
@@ -159,9 +212,14 @@ class Runtime:
         ahead = self._ahead
         if ahead is not None:
             ahead.stop()
-        if self._refreshing is not None:
-            self._refreshing.cancel()
+        for task in (self._refreshing, self._updating):
+            if task is not None:
+                task.cancel()
+        if self._titles is not None:
+            self._titles.stop()
         await self.opener.close()
+        if self._telemetry is not None:
+            await self._telemetry.close()
         if ahead is not None:
             ahead.stop()  # what settled meanwhile has begun them again
 

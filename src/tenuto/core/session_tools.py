@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
+from tenuto.config.mcp.servers import NamedServer
 from tenuto.config.settings import Settings
 from tenuto.core.state.elicitation import ask_elicitation
 from tenuto.core.state.live import LiveSession
@@ -26,13 +27,18 @@ async def _ask_compaction(live: LiveSession, focus: str) -> str:
     return await ask_compaction(live, focus)
 
 
-def begin_servers(live: LiveSession, settings: Settings, environ: Mapping[str, str]) -> None:
-    """Look for MCP servers beside everything else; a session that is only read has none."""
+def begin_servers(
+    live: LiveSession, settings: Settings, environ: Mapping[str, str], given: tuple[NamedServer, ...] = ()
+) -> None:
+    """Look for MCP servers beside everything else; a session that is only read has none.
+
+    `given` are those that an editor brings.
+    """
     if live.session.is_read_only:
         return
     live.mcp.begin(
         settings,
-        Place(cwd=live.session.cwd, home=live.home, environ=environ, folder=live.session.directory),
+        Place(cwd=live.session.cwd, home=live.home, environ=environ, folder=live.session.directory, given=given),
         live.notify,
         partial(_told, live),
         partial(ask_elicitation, live.approvals, live.notify if not live.interactive else None),

@@ -13,6 +13,7 @@ from msgspec import Struct, field
 from tenuto.protocol.entry import Mode
 
 if TYPE_CHECKING:
+    from tenuto.config.mcp.servers import NamedServer
     from tenuto.guard.rules import Rule
     from tenuto.protocol.compaction import CompactionStrategy
 
@@ -47,6 +48,8 @@ class Start(Struct, frozen=True):
     """Rules of the command line, or of the Python API."""
     directories: tuple[str, ...] = ()
     """More directories that count as workspace: real paths."""
+    servers: tuple[NamedServer, ...] = ()
+    """MCP servers that an editor brings for the session; they are the user's own."""
     answer_note: str = ""
     """What the model is told of the form of its last answer."""
     sandboxed: bool = True

@@ -1,1 +1,1 @@
-"""Front-ends without a screen: print mode, and one event a line."""
+"""Front-ends without a screen: print mode, one event a line, and editors (`acp`)."""

@@ -107,6 +107,6 @@ def write_status(text: str) -> None:
     """
     with contextlib.suppress(OSError):
         if os.isatty(2):
-            width = os.get_terminal_size(2).columns
+            width = os.get_terminal_size(2).columns or 80
             row = sanitize_line(KNOWN.mask(text))[: max(0, width - 1)]
             os.write(2, f"\r{row}\x1b[K".encode(errors="replace"))

@@ -209,12 +209,14 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a command file or a skill asks for the turn that its prompt begins. `by` is its name, as it is typed.
 
     `allows` are rules, as they are written, of what may run unasked; without `model` or `effort` the present one holds.
+    In a turn that `only_looks` nothing is changed.
     """
 
     by: str
     allows: tuple[str, ...] = ()
     model: str = ""
     effort: str = ""
+    only_looks: bool = False
 
 
 class QueuedEntry(Entry, frozen=True, kw_only=True, tag="queued"):

@@ -20,15 +20,15 @@ from tenuto.tool.edits.diff import diff_view, splice_lines
 from tenuto.tool.edits.encoding import TextFile, decode_file, to_lf
 from tenuto.tool.edits.files import (
     PlannedChange,
-    change_files,
     change_subject,
     check_approved,
     check_place,
     check_unchanged,
     find_text,
+    make_changes,
     not_encodable,
     place_subject,
-    read_bytes,
+    present_bytes,
     refuse_masks,
     resolve,
     show_path,
@@ -68,7 +68,7 @@ class ApplyPatchTool(BuiltinTool):
         patch = _parse(arguments)
         planned = await asyncio.to_thread(plan_patch, patch, context)
         check_approved(paths_of(patch, context), planned.changes, context)
-        files = change_files(planned.changes, context)
+        files = await make_changes(planned.changes, context)
         text = _report(planned)
         return ToolOutput(parts=(TextPart(text=text),), ui=tuple(planned.diffs), files=files)
 
@@ -152,7 +152,7 @@ class _Files:
         if path not in self._disk:
             if is_new:
                 check_place(path, self._context)
-            self._disk[path] = self._now[path] = read_bytes(path) if path.exists() else None
+            self._disk[path] = self._now[path] = present_bytes(path, self._context) if path.exists() else None
         if self._now[path] is None and not is_new:
             hint = similar_paths(path, self._context)
             raise ToolError(f"{self._shown(path)} does not exist.{hint} A new file begins with *** Add File: .")

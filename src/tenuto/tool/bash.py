@@ -21,7 +21,7 @@ from tenuto.tool.output import ToolOutput
 from tenuto.tool.process.process import Collector, find_shell, shell_environment, start_command
 from tenuto.tool.run.confining import HeldCommand, hold_command
 from tenuto.tool.run.context import BuiltinTool, ToolContext, ToolError
-from tenuto.tool.shell import ShellRun, run_shell
+from tenuto.tool.shell import ShellRun, run_in_editor, run_shell
 
 if TYPE_CHECKING:
     from tenuto.tool.process.job_table import Job
@@ -67,9 +67,12 @@ class BashTool(BuiltinTool):
         context.when_stored[context.call_id] = partial(run.forget, context)
         note = RunningCommand(call_id=context.call_id, command=arguments.command)
         try:
-            await run_shell(
-                run, context, context.command_environ, context.emit, note, confined=held.confined, may_move=True
-            )
+            if context.editor is not None and context.editor.has_terminals and held.confined is None:
+                await run_in_editor(run, context, context.editor)
+            else:
+                await run_shell(
+                    run, context, context.command_environ, context.emit, note, confined=held.confined, may_move=True
+                )
         except asyncio.CancelledError:
             if not run.lines:
                 held.report("", None)

@@ -21,11 +21,12 @@ from tenuto.tool.edits.encoding import to_lf
 from tenuto.tool.edits.files import (
     FoundFile,
     PlannedChange,
-    change_files,
     change_subject,
     check_approved,
     check_unchanged,
+    find_present,
     find_text,
+    make_changes,
     not_encodable,
     place_subject,
     refuse_masks,
@@ -92,7 +93,7 @@ class EditTool(BuiltinTool):
         """Write the change. The last step is one call that a cancellation cannot cut in two."""
         change = await asyncio.to_thread(plan_edit, arguments, context)
         check_approved([change.path], [change.planned], context)
-        files = change_files([change.planned], context)
+        files = await make_changes([change.planned], context)
         return ToolOutput(parts=(TextPart(text=_report(change, context)),), ui=(change.diff,), files=files)
 
 
@@ -129,7 +130,7 @@ def plan_edit(arguments: EditArguments, context: ToolContext) -> Change:
     for number, edit in enumerate(edits, 1):
         with _naming(number, len(edits)):
             texts.append(_texts(edit))
-    found = present = find_text(path)
+    found = present = find_present(path, context)
     if parse_notebook(path, found.data) is not None:
         raise ToolError(
             f"{shown} is a notebook: what read shows are its cells and not the JSON of the file; nothing was changed. "

@@ -18,7 +18,7 @@ from tenuto.text.bounding import cut_head, cut_tail
 from tenuto.tool.documents.notebook import Notebook, notebook_lines, parse_notebook
 from tenuto.tool.documents.pdf import is_pdf, pdf_text_of
 from tenuto.tool.edits.encoding import decode_file, to_lf
-from tenuto.tool.edits.files import read_bytes, read_subject, resolve, resolve_allowed, show_path, similar_paths
+from tenuto.tool.edits.files import present_bytes, read_subject, resolve, resolve_allowed, show_path, similar_paths
 from tenuto.tool.image import MAX_IMAGE_BYTES, ImageFacts, image_facts
 from tenuto.tool.output import ToolOutput, clean_text, format_size
 from tenuto.tool.run.context import BuiltinTool, ToolContext, ToolError, digest_of
@@ -92,7 +92,7 @@ def _read(name: str, wanted: Wanted, context: ToolContext) -> ToolOutput | Found
         return _list_directory(path, context)
     if stat.S_ISREG(facts.st_mode) and facts.st_size > _WHOLE_BYTES:
         return _show_huge(path, facts.st_size, wanted, context)
-    data = read_bytes(path, _WHOLE_BYTES)
+    data = present_bytes(path, context, _WHOLE_BYTES)
     image = image_facts(data)
     if image is not None:
         return _show_image(path, data, image, context)

@@ -16,8 +16,17 @@ from msgspec import Struct
 from tenuto.guard.terminal import sanitize_for_terminal
 from tenuto.session.store import RunningCommand
 from tenuto.text.bounding import cut_tail
-from tenuto.tool.process.process import DRAIN_SECONDS, Collector, Command, start_command
+from tenuto.tool.output import format_size
+from tenuto.tool.process.process import (
+    DRAIN_SECONDS,
+    Collector,
+    Command,
+    find_shell,
+    shell_environment,
+    start_command,
+)
 from tenuto.tool.run.context import ToolContext
+from tenuto.tool.run.editor import Editor, EditorError, HostedCommand
 
 if TYPE_CHECKING:
     from tenuto.guard.sandbox.sandbox import Confined
@@ -83,6 +92,8 @@ def _discard(_: str) -> None:
 
 _REPORT_CHARS, _REPORT_LINES = 1_000, 6
 """Room that is left in a result for the notice and the lines that say how the command ended."""
+HOSTED_BYTES = 1_000_000
+"""Bytes of its output that a terminal of an editor is asked to keep."""
 _NOTE_SECONDS = 0.2
 """A command that takes longer is written down beside the log, and its output goes to a file as it comes."""
 
@@ -182,6 +193,40 @@ async def run_shell(
         process.on_output = None
         live.close()
         _finish(run, process, context)
+
+
+async def run_in_editor(run: ShellRun, context: ToolContext, editor: Editor) -> None:
+    """Run the command in a terminal of the editor, which the user watches; for one that no sandbox holds.
+
+    It gets the environment that commands get here; the secrets that are left out of it are empty in the editor's.
+    """
+    collector = Collector(context.new_output_path, spool_limit=context.spool_room())
+    environ = shell_environment(context.command_environ)
+    left_out = {name: "" for name in context.environ if name not in environ}  # a terminal cannot be told to unset it
+    command = HostedCommand(
+        call_id=context.call_id,
+        words=(find_shell(), "-c", run.command),
+        cwd=run.cwd,
+        environ={**environ, **left_out},
+        timeout=run.timeout,
+        max_bytes=HOSTED_BYTES,
+    )
+    try:
+        end = await editor.run(command)
+    except EditorError as error:
+        run.problem = f"the editor's terminal could not run it: {error}"
+        return
+    except asyncio.CancelledError:
+        run.interrupted = True
+        raise
+    collector.add(end.output.encode("utf-8", "replace"))
+    run.exit_code, run.timed_out = end.exit_code, end.timed_out
+    collected = collector.text(context.max_chars - _REPORT_CHARS, context.settings.max_output_lines - _REPORT_LINES)
+    collector.close()
+    run.output, run.lines = collected.text, collector.line_count
+    run.truncated, run.output_path, run.output_size = collected.truncated, collected.output_path, collected.output_size
+    if end.truncated:
+        run.output = f"[The terminal kept the last {format_size(HOSTED_BYTES)} of the output only.]\n{run.output}"
 
 
 def _noted_path(run: ShellRun, context: ToolContext, note: RunningCommand) -> Path:

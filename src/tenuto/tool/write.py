@@ -15,12 +15,12 @@ from tenuto.tool.edits.encoding import to_lf, with_newline
 from tenuto.tool.edits.files import (
     FoundFile,
     PlannedChange,
-    change_files,
     change_subject,
     check_approved,
     check_place,
     check_unchanged,
-    find_text,
+    find_present,
+    make_changes,
     not_encodable,
     place_subject,
     refuse_masks,
@@ -57,7 +57,7 @@ class WriteTool(BuiltinTool):
         """Write. The last step is one call that a cancellation cannot cut in two."""
         change, diff = await asyncio.to_thread(_plan, arguments, context)
         check_approved([change.path], [change], context)
-        files = change_files([change], context)
+        files = await make_changes([change], context)
         data = change.data or b""
         lines = data.count(b"\n") + (0 if data.endswith(b"\n") or not data else 1)
         did = (
@@ -83,7 +83,7 @@ def _plan(arguments: WriteArguments, context: ToolContext) -> tuple[PlannedChang
             f"{show_path(path, context)} exists and you have not read it; nothing was written. "
             "Read it first, or use edit to change a part of it."
         )
-    found = find_text(path)
+    found = find_present(path, context)
     if parse_notebook(path, found.data) is not None and parse_notebook(path, text.encode()) is None:
         raise ToolError(
             f"{show_path(path, context)} is a notebook, and the content is none; nothing was written. Give the whole "

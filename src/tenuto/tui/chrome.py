@@ -315,7 +315,20 @@ MODE_STYLES = {"ask": "status.mode", "edits": "success", "auto": "warning", "pla
 GAP = "gap"
 """Not an item: what comes after it stands at the right edge."""
 COMMAND = "command"
-ITEMS = ("mode", "model", "directory", "branch", "extensions", GAP, "queue", "jobs", "tokens", "cost", "context")
+ITEMS = (
+    "editing",
+    "mode",
+    "model",
+    "directory",
+    "branch",
+    "extensions",
+    GAP,
+    "queue",
+    "jobs",
+    "tokens",
+    "cost",
+    "context",
+)
 """What shows where nobody has said anything; the user's own command comes behind the branch."""
 DROPPED = (
     "bar",
@@ -428,6 +441,10 @@ def _shorten(spans: list[Span], room: int) -> list[Span]:
 # --- the items ---
 
 
+def _editing(facts: FooterFacts) -> list[Span]:
+    return [(facts.state.editing, "bold")] if facts.state.editing else []
+
+
 def _mode(facts: FooterFacts) -> list[Span]:
     mode = facts.status.mode
     spans = [(mode, MODE_STYLES[mode])] if mode is not None else []
@@ -516,6 +533,7 @@ def _bar(status: StatusLine, share: float, style: str) -> list[Span]:
 
 
 RENDERERS: Mapping[str, Callable[[FooterFacts], list[Span]]] = {
+    "editing": _editing,
     "mode": _mode,
     "model": _model,
     "directory": _directory,

@@ -21,6 +21,7 @@ from tenuto.tui.editor_services import keep_unopened
 from tenuto.tui.render.options import motion_of
 from tenuto.tui.runner import LateRuntime
 from tenuto.tui.state.intents import Intent, KeyboardKnown
+from tenuto.tui.state.item import WELCOME, is_welcome
 from tenuto.tui.state.state import StatusLine, UiState
 from tenuto.tui.terminal.emulator import ask_tmux, is_xterm, recognise
 from tenuto.tui.terminal.modified_keys import TELLING
@@ -77,9 +78,13 @@ def first_mode(start: Start, settings: Settings) -> Mode | None:
 
 
 class Opening:
-    """Builds the runtime and opens its session while the screen is up already. `texts` are sent first."""
+    """Builds the runtime and opens its session while the screen is up already. `texts` are sent first.
 
-    def __init__(self, start: Start, late: LateRuntime, texts: list[str]) -> None:
+    `greets`: a new session begins with what runs here. Plain lines say that themselves.
+    """
+
+    def __init__(self, start: Start, late: LateRuntime, texts: list[str], *, greets: bool = True) -> None:
+        self._greets = greets
         self._start = start
         self._late = late
         self._texts = texts
@@ -100,11 +105,24 @@ class Opening:
             self._late.attach(runtime)
             await runtime.open()
             self._late.ready()
+            await self._greet(runtime)
             for text in self.take_texts():
                 await send(text)
             await asyncio.to_thread(warm_up, runtime.live.tools)
         finally:
             freeze_heap()
+
+    async def _greet(self, runtime: CommandRuntime) -> None:
+        """Say on a new session's first screen what runs here; nobody who has sent something already needs that."""
+        live = runtime.live
+        state = live.session.state
+        if not self._greets or self._texts or state.messages or state.queue or live.session.is_read_only:
+            return
+        from tenuto.tui.welcome import next_tip, welcome_text
+
+        tip = await asyncio.to_thread(next_tip, self._start.home) if runtime.settings.ui.tips else ""
+        home = self._start.environ.get("HOME", "")
+        live.notify(welcome_text(live.facts.id, str(live.session.cwd), home, tip), kind=WELCOME)
 
     async def close(self, state: UiState) -> str:
         """Close the runtime, if there is one; return how to go on, or what it wants said in its place (R-067)."""
@@ -183,7 +201,8 @@ def freeze_heap() -> None:
 
 def hint_after(state: UiState, *, temporary: bool) -> str:
     """Return what to print when this is the last state."""
-    return resume_hint(state.session_id, spoken=bool(len(state.transcript)), temporary=temporary)
+    spoken = any(not is_welcome(item) for item in state.transcript.ordered())
+    return resume_hint(state.session_id, spoken=spoken, temporary=temporary)
 
 
 def resume_hint(session_id: str, *, spoken: bool, temporary: bool) -> str:

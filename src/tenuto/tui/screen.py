@@ -32,6 +32,7 @@ from tenuto.tui.themes import ThemeChooser
 
 if TYPE_CHECKING:
     from tenuto.tui.first_paint.reader import Handover
+    from tenuto.tui.keys.vim import Vim
 
 Action = Callable[[], bool]
 """What a key does on the screen alone; `False` leaves the key to its intent, or to editing."""
@@ -193,7 +194,8 @@ class Screen:
             "child.down": lambda: surface.chrome.scroll_help(1),
             "suspend": self._suspend,
         }
-        self.keyboard = Keyboard(self.runner, lambda: surface.editor, self.actions, clock)
+        self.keyboard = Keyboard(self.runner, lambda: surface.editor, self.actions, clock, _vim_for(ui))
+        self.keyboard.begin()
         self.alerts = Alerts(
             lambda: self.runner.state,
             surface.write,
@@ -371,3 +373,12 @@ class Screen:
         else:
             self.toast(NO_SHELL, "warning")
         return True
+
+
+def _vim_for(ui: UiSettings) -> Vim | None:
+    """Return vi's keys for a user who wants them."""
+    if ui.editing != "vim":
+        return None
+    from tenuto.tui.keys.vim import Vim  # not for the others
+
+    return Vim()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.cli.arguments import MODES, RESERVED, SUBCOMMANDS, Options, parse_arguments
+from tenuto.cli.arguments import MODES, SUBCOMMANDS, Options, parse_arguments
 from tenuto.cli.start import Terminal, choose_front_end
 from tenuto.config.sources import load_settings
 from tenuto.config.trust import STRICTEST_FIRST
@@ -57,7 +57,7 @@ def test_the_usual_ways_to_start_have_one(line: str) -> None:
 
 
 def test_the_words_are_those_of_the_command_line() -> None:
-    assert {*SUBCOMMANDS, *RESERVED} == decide.SUBCOMMANDS
+    assert {*SUBCOMMANDS} == decide.SUBCOMMANDS
     assert set(MODES) == set(decide.MODES)
     assert decide.MODES == STRICTEST_FIRST
 

@@ -4,6 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from tenuto.command.outcome import Choice, Choose
+from tenuto.protocol.approval import approval_options
 from tenuto.protocol.event import (
     ApprovalResolvedEvent,
     AssistantMessageEvent,
@@ -32,7 +33,6 @@ from tenuto.tui.state.intents import (
     ToggleHelp,
 )
 from tenuto.tui.state.item import ToolItem
-from tenuto.tui.state.state import approval_options
 from tests.tui.kinds import kinds
 from tests.tui.machine.driving import SESSION, Driver, approval, started
 

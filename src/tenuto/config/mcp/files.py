@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -57,10 +57,13 @@ class Configured(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[str, ...] = ()
 
 
-def read_configured(home: Path, cwd: Path, settings: Settings) -> Configured:
-    """Return the servers of the settings, of Tenuto's home and of the project. Starts nothing, never raises."""
+def read_configured(home: Path, cwd: Path, settings: Settings, given: Sequence[NamedServer] = ()) -> Configured:
+    """Return the servers of the settings, of Tenuto's home and of the project. Starts nothing, never raises.
+
+    `given` are those that an editor brings for the session; they are the user's own, and go before all.
+    """
     problems: list[str] = []
-    own = [*of_settings(settings, home, problems), *_of_file(home / OWN_FILE, (), problems)]
+    own = [*given, *of_settings(settings, home, problems), *_of_file(home / OWN_FILE, (), problems)]
     own += plugin_servers(home, problems)
     brought = project_servers(cwd, home, problems)
     trusted = trusted_names(brought, cwd, home)
@@ -129,11 +132,11 @@ def of_settings(settings: Settings, home: Path, problems: list[str]) -> list[Nam
     return _named(settings.mcp.servers, str(home / "settings.toml"), problems)
 
 
-def may_have_servers(home: Path, cwd: Path, settings: Settings) -> bool:
+def may_have_servers(home: Path, cwd: Path, settings: Settings, given: Sequence[NamedServer] = ()) -> bool:
     """Say, at the price of a look at three names, whether there may be servers."""
     root = project_root(cwd)
     files = (home / OWN_FILE, home / PLUGINS_FILE, *(root / name for name in PROJECT_FILES))
-    return settings.mcp.enabled and (bool(settings.mcp.servers) or any(map(os.path.lexists, files)))
+    return settings.mcp.enabled and (bool(given or settings.mcp.servers) or any(map(os.path.lexists, files)))
 
 
 def plugin_servers(home: Path, problems: list[str]) -> list[NamedServer]:

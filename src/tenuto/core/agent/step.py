@@ -27,7 +27,7 @@ from tenuto.core.agent.overflow import (
 )
 from tenuto.core.agent.plans import plan_begun
 from tenuto.core.agent.turn import fall_back
-from tenuto.core.state.instructions import tell_nested
+from tenuto.core.state.instructions import tell_nested, tell_remembered
 from tenuto.core.state.live import LiveSession
 from tenuto.core.state.pins import tell_pins
 from tenuto.core.state.place import find_place
@@ -94,6 +94,7 @@ async def remind_before_request(live: LiveSession) -> None:
     if compaction is not live.reminders.compaction:
         live.reminders.compaction = compaction
         _remind_again(live)
+    tell_remembered(live)
     tell_nested(live)
     _remind_of_fill(live)
 

@@ -38,6 +38,7 @@ async def take_on(live: LiveSession, terms: Terms | None) -> None:
 def give_back(live: LiveSession) -> None:
     """The turn is over: nothing of what it was lent holds, and the session's own model answers again."""
     live.lent.clear()
+    live.looking.clear()
     own = live.session.state.own_model
     if own is None:
         return

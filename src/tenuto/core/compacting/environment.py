@@ -142,7 +142,7 @@ def _previous_model(live: LiveSession) -> str:
 async def _configured(live: LiveSession, text: str) -> tuple[ModelFacts | None, str]:
     """Return the model that the settings name, or `None` and why it cannot write summaries of this session."""
     try:
-        facts = await _usable(live, text)
+        facts = await find_usable(live, text)
     except (UsageError, ModelError) as error:
         return None, str(error)
     if not facts.can_summarise:
@@ -155,12 +155,12 @@ async def _configured(live: LiveSession, text: str) -> tuple[ModelFacts | None, 
 
 async def _previous(live: LiveSession, text: str) -> ModelFacts | None:
     try:
-        return await _usable(live, text)
+        return await find_usable(live, text)
     except (UsageError, ModelError):
         return None
 
 
-async def _usable(live: LiveSession, text: str) -> ModelFacts:
+async def find_usable(live: LiveSession, text: str) -> ModelFacts:
     """Return the facts of a model that can be called. Raises `UsageError` or `ModelError`."""
     model, _ = split_model(text)
     live.models.require(model)

@@ -23,6 +23,7 @@ from tenuto.tool.run.context import ToolError
 from tenuto.tool.search.patterns import fits, split_pattern
 
 KIND = "instructions"
+REMEMBERED = "remembered"
 _KIND_OF = f"{KIND}: "
 """Begins the kind of a note; the file's path ends it."""
 NOTE_CHARS = 16_000
@@ -66,6 +67,26 @@ def tell_nested(live: LiveSession) -> None:
     if due:
         names = ", ".join(_describe(file, live.session.cwd) for file, _ in due)
         live.notify(f"Told the model what holds there: {names}", kind=KIND, keep=True)
+
+
+def remember(live: LiveSession, path: Path) -> None:
+    """Have the model told what an instruction file says now, before the next request, where it has a prompt already."""
+    if isinstance(next(iter(live.session.get_llm_history()), None), SystemMessage):
+        live.reminders.changed_instructions.append(os.path.realpath(path))
+
+
+def tell_remembered(live: LiveSession) -> None:
+    """Tell the new text of the files that the user has added to: what was sent before stays as it is."""
+    due = set(live.reminders.changed_instructions)
+    live.reminders.changed_instructions.clear()
+    for file in instructions_of(live).files if due else ():
+        if os.path.realpath(file.path) in due:
+            shown = InstructionFile(file.path, file.text[:NOTE_CHARS])
+            text = (
+                f"The user has added to {as_attribute(file.path)}. This is what it says now, in the place of what you "
+                f"were told of it before:\n{frame_instructions(shown)}"
+            )
+            live.session.append(DeveloperMessage(text=text, kind=REMEMBERED))
 
 
 def told_instructions(view: Sequence[Message]) -> dict[str, str]:

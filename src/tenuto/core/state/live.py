@@ -235,6 +235,8 @@ class SessionServices(Struct, frozen=True, eq=False, kw_only=True):
     given: list[Rule] = field(default_factory=list[Rule])
     """The rules of the user's settings and of the command line; `/approvals` changes those of the settings."""
     lent: list[Rule] = field(default_factory=list[Rule])
+    looking: list[str] = field(default_factory=list[str])
+    """Who has asked that the present turn changes nothing."""
     """Rules that a command file or a skill brought, for the present turn alone."""
     answer_note: str = ""
     """What the model is told of the form of its last answer."""
@@ -307,7 +309,8 @@ class SessionServices(Struct, frozen=True, eq=False, kw_only=True):
 
         A sub-agent's calls are judged by those of the session that it works for; one that only looks changes nothing.
         """
-        if self.kind is not None and self.kind.reads_only and (refused := refuse_change(subject)):
+        looks = bool(self.owner.looking) or (self.kind is not None and self.kind.reads_only)
+        if looks and (refused := refuse_change(subject)):
             return refused
         sandbox, places = self.tool_context.sandbox, self.tool_context.places
         if self.mode != "auto" or sandbox is None or sandbox.replaces_asking:
@@ -374,6 +377,8 @@ class ReminderState(Struct, eq=False):
 
     changed_files: ChangedFiles = field(default_factory=ChangedFiles)
     ended_jobs: list[Job] = field(default_factory=list["Job"])
+    changed_instructions: list[str] = field(default_factory=list[str])
+    """Real paths of instruction files that the user has added to, and that the model is to be told."""
     """The background jobs whose end was told since the user's last message."""
     compaction: CompactionEntry | None = None
     """The compaction behind which everything has been told again."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from tenuto.config.mcp.files import may_have_servers, read_configured
+from tenuto.config.mcp.servers import NamedServer
 from tenuto.config.settings import Settings
 from tenuto.guard.terminal import sanitize_line
 from tenuto.protocol.entry import Level
@@ -40,6 +41,8 @@ class Place(Struct, frozen=True, kw_only=True):
     home: Path
     environ: Mapping[str, str]
     folder: Path
+    given: tuple[NamedServer, ...] = ()
+    """The servers that an editor brings for the session."""
 
 
 class SessionServers:
@@ -71,12 +74,12 @@ class SessionServers:
         """
         self._registry.attach("servers", None)
         self._settings, self._notify, self._told = settings.mcp, notify, told
-        if may_have_servers(place.home, place.cwd, settings):
+        if may_have_servers(place.home, place.cwd, settings, place.given):
             self._again = partial(self._start, settings, place, ask)
             self._starting = asyncio.create_task(self._again(), name="mcp servers")
 
     async def _start(self, settings: Settings, place: Place, ask: Callable[[Elicitation], Awaitable[Reply]]) -> None:
-        configured = await asyncio.to_thread(read_configured, place.home, place.cwd, settings)
+        configured = await asyncio.to_thread(read_configured, place.home, place.cwd, settings, place.given)
         for problem in configured.problems:
             if problem not in self._problems:
                 self._notify(sanitize_line(problem), "warning")

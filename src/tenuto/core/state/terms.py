@@ -74,7 +74,10 @@ def rules_of(terms: Terms | None) -> list[Rule]:
 
 
 def lend(live: LiveSession, terms: Terms) -> None:
-    """Let run unasked what terms allow, until the turn is over."""
+    """Let run unasked what terms allow, and nothing that changes anything where they only look, for the turn."""
+    if terms.only_looks:
+        live.looking.append(terms.by)
+        live.notify(f"{terms.by} only looks: nothing is changed in this turn.", kind=KIND, keep=True)
     known = {rule.text for rule in live.lent}
     added = [rule for rule in rules_of(terms) if rule.text not in known]
     if added:

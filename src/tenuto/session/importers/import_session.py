@@ -105,11 +105,19 @@ def open_source(path: Path) -> Source:
     return _describe(path, _recognise(path, objects), objects)
 
 
-def find_sources(environ: Mapping[str, str], home: Path) -> list[Source]:
-    """Return the sessions in the agents' usual places, the last changed first; sub-agents' ones are left out."""
+def find_sources(
+    environ: Mapping[str, str], home: Path, tell: Callable[[int, int], None] = lambda _done, _all: None
+) -> list[Source]:
+    """Return the sessions in the agents' usual places, the last changed first; sub-agents' ones are left out.
+
+    `tell` hears how many files were looked at; how many there are nobody knows (0).
+    """
     found: list[Source] = []
+    looked = 0
     for known in FORMATS:
         for path in _paths(known, environ, home):
+            looked += 1
+            tell(looked, 0)
             try:
                 source = _describe(path, known, _head(path))
             except OSError:

@@ -6,7 +6,7 @@ A session that is deleted is moved to the trash, and can come back: nothing is r
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -20,6 +20,7 @@ from tenuto.session.log.log import LOG_NAME, sum_up
 from tenuto.session.paths import SESSIONS, folder_identity, project_directory
 from tenuto.session.store import Store, agent_directories
 from tenuto.session.view.state import SessionState
+from tenuto.text.titles import title_of
 from tenuto.text.writable import text_path
 
 _WORTH_WRITING = 1 << 12
@@ -53,16 +54,22 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """What a user calls the session: its title, else how it began, on one line."""
-        return " ".join((self.title or self.first_text or self.id).split())
+        """What a user calls the session: its title, else one by rule from how it began, on one line."""
+        return " ".join(self.title.split()) or title_of(self.first_text) or self.id
 
 
-def list_sessions(home: Path, cwd: Path | None = None) -> list[SessionSummary]:
+def list_sessions(
+    home: Path, cwd: Path | None = None, tell: Callable[[int, int], None] = lambda _done, _all: None
+) -> list[SessionSummary]:
     """Return the sessions of a project, or with `cwd=None` of all, the last used first.
 
-    Sessions in which nothing was ever said are left out.
+    Sessions in which nothing was ever said are left out. `tell` hears how many of how many are read.
     """
-    summaries = [summarise_session(directory) for directory in session_directories(home, cwd)]
+    directories = list(session_directories(home, cwd))
+    summaries: list[SessionSummary | None] = []
+    for done, directory in enumerate(directories, 1):
+        summaries.append(summarise_session(directory))
+        tell(done, len(directories))
     used = [summary for summary in summaries if summary is not None]
     return sorted(used, key=lambda summary: summary.updated, reverse=True)
 

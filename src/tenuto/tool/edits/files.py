@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import codecs
 import contextlib
 import difflib
 import os
@@ -19,7 +21,7 @@ from tenuto.guard.subject import ApprovalSubject, SubjectKind, has_name_outside,
 from tenuto.protocol.message import DiffView, FileUse
 from tenuto.tool.documents.pdf import is_pdf
 from tenuto.tool.edits.diff import diff_view
-from tenuto.tool.edits.encoding import TextFile, decode_file
+from tenuto.tool.edits.encoding import TextFile, decode_file, to_lf, with_newline
 from tenuto.tool.run.context import ToolContext, ToolError, digest_of
 
 MAX_EDIT_BYTES = 32_000_000
@@ -74,12 +76,38 @@ def read_bytes(path: Path, limit: int = MAX_EDIT_BYTES) -> bytes:
         raise ToolError(f"{path} cannot be read: {error.strerror or error}") from None
 
 
-def find_text(path: Path, data: bytes | None = None) -> FoundFile:
-    """Return an existing text file, or as it would be with `data`. Raises `ToolError`.
+def present_bytes(path: Path, context: ToolContext, limit: int = MAX_EDIT_BYTES) -> bytes:
+    """Return a file's bytes as its user has it, in an editor perhaps unsaved. Raises `ToolError` as `read_bytes`."""
+    return _unsaved(path, read_bytes(path, limit), context)
+
+
+def _unsaved(path: Path, data: bytes, context: ToolContext) -> bytes:
+    """Return what the editor has not saved of a file yet, else `data`, which is what the disk has.
+
+    An editor knows texts and not bytes: encoding, BOM and line ends stay those of the disk.
+    """
+    content = decode_file(data) if context.editor is not None else None
+    if context.editor is None or content is None:
+        return data
+    text = context.editor.read(path)
+    if text is None or to_lf(text) == to_lf(content.text):
+        return data
+    try:
+        return content.encode(with_newline(to_lf(text), content.newline))
+    except UnicodeEncodeError:
+        return data
+
+
+def find_present(path: Path, context: ToolContext) -> FoundFile:
+    """Return an existing text file as its user has it. Raises `ToolError`."""
+    return find_text(path, present_bytes(path, context))
+
+
+def find_text(path: Path, data: bytes) -> FoundFile:
+    """Return a text file as it is, or would be, with `data`. Raises `ToolError`.
 
     A PDF file is none, however much of it is text.
     """
-    data = read_bytes(path) if data is None else data
     if is_pdf(data):
         raise ToolError(
             f"{path} is a PDF file: what read shows is its text and not what is in the file, so it cannot be changed "
@@ -221,6 +249,20 @@ def check_approved(paths: Sequence[Path], changes: Sequence[PlannedChange], cont
     raise ToolError(f"{names} changed while the call waited; nothing was written. Call again.")
 
 
+async def make_changes(changes: Sequence[PlannedChange], context: ToolContext) -> tuple[FileUse, ...]:
+    """Make all changes or none, where a cancellation cannot cut them in two. Raises `ToolError`.
+
+    An editor is asked from a thread; a cancellation meanwhile waits, and the call has its result all the same.
+    """
+    if context.editor is None:
+        return change_files(changes, context)
+    making = asyncio.ensure_future(asyncio.to_thread(change_files, changes, context))
+    while not making.done():
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.wait([making])
+    return making.result()
+
+
 def change_files(changes: Sequence[PlannedChange], context: ToolContext) -> tuple[FileUse, ...]:
     """Make all changes or none, with what the files were kept for `/undo` and `/rewind`; return the uses.
 
@@ -230,12 +272,12 @@ def change_files(changes: Sequence[PlannedChange], context: ToolContext) -> tupl
     taken: list[_Former] = []
     try:
         for change in changes:
-            former = _former(change.path)
+            former = _former(change.path, context)
             before = _kept(former, change, context)
             taken.append(former)
             if change.data is None:
                 _remove(change.path)
-            else:
+            elif change.like is not None or not _write_there(change.path, change.data, context):
                 replace_file(change.path, change.data, like=change.like)
             uses.append(_use(change, former, before))
     except ToolError as error:
@@ -255,11 +297,24 @@ class _Former(msgspec.Struct, frozen=True):
     existed: bool
 
 
-def _former(path: Path) -> _Former:
+def _write_there(path: Path, data: bytes, context: ToolContext) -> bool:
+    """Have the editor write a file that may be written, where it is plain UTF-8; say whether it did."""
+    if context.editor is None or data.startswith(codecs.BOM_UTF8):
+        return False
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    may_write = not path.exists() or (path.is_file() and os.access(path, os.W_OK))
+    return may_write and context.editor.write(path, text)
+
+
+def _former(path: Path, context: ToolContext) -> _Former:
     data, mode = None, 0
     if path.is_file():
         with contextlib.suppress(OSError):  # what cannot be read cannot be kept; writing says what is wrong
-            data, mode = path.read_bytes(), stat.S_IMODE(path.stat().st_mode)
+            data = _unsaved(path, path.read_bytes(), context)
+            mode = stat.S_IMODE(path.stat().st_mode)
     return _Former(path, data, mode, path.exists())
 
 

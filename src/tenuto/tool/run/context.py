@@ -28,6 +28,7 @@ from tenuto.tool.process.process import SPOOL_LIMIT, CommandLimits
 if TYPE_CHECKING:
     from tenuto.guard.sandbox.sandbox import Sandbox
     from tenuto.session.store import Store
+    from tenuto.tool.run.editor import Editor
 
 
 _KEPT_BYTES = 8_000_000
@@ -203,6 +204,8 @@ class ToolContext:
         """Returns what loading the skill of a name comes to, or raises `ToolError` with why there is none."""
         self.run_agent: RunAgent | None = None
         """Runs a sub-agent; `None` where there are none."""
+        self.editor: Editor | None = None
+        """The editor that hosts the session, if one does."""
         self.when_stored: dict[str, Callable[[], None]] = {}
         """What is to be done when the result of a call, by its id, is in the log."""
 

@@ -20,6 +20,7 @@ from textual.geometry import Offset, Region
 from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import TextArea
+from textual.widgets.text_area import Selection
 
 from tenuto.command.registry import Command
 from tenuto.guard.terminal import BLANK, blank_for_terminal
@@ -140,6 +141,14 @@ class Composer(TextArea):
         if result is not None:
             self.move_cursor(result.end_location)
         self.tell()
+
+    def mark(self, span: tuple[int, int] | None) -> None:
+        """Show these characters as selected; the cursor, which stays, is the first or the last of them."""
+        if span is None:
+            self.unselect()
+            return
+        begin, end = span
+        self.selection = Selection(self._location(begin if self.cursor > begin else end), self.cursor_location)
 
     def unselect(self) -> None:
         """Let go of what is selected; the cursor stays."""

@@ -283,7 +283,8 @@ class Bottom:
         shown: list[Spans] = []
         for number, (start, end) in enumerate(rows[self._first : self._first + self.rows.prompt], self._first):
             mark = (INDENT, "text") if number else (PROMPT_GLYPH, self._mark_style())
-            shown.append((mark, (truncate(text[start:end], max(1, columns - len(INDENT)), ""), "text")))
+            pieces = self._pieces(start, start + len(truncate(text[start:end], max(1, columns - len(INDENT)), "")))
+            shown.append((mark, *pieces))
         if self._first + len(shown) == len(rows):
             last = shown[-1]
             said = ghost_hint(text, cursor, self._state().own_commands) if text else self.rows.placeholder
@@ -291,6 +292,15 @@ class Bottom:
             shown[-1] = (*last, (hint, "placeholder")) if hint else last
         before = blank_for_terminal(text[rows[present][0] : cursor])
         return shown, Place(present - self._first, max(0, min(len(INDENT) + cell_width(before), columns - 1)))
+
+    def _pieces(self, start: int, end: int) -> Spans:
+        """Return a stretch of the prompt; what is selected in it has the ground of that."""
+        text, marked = self._editor.text, self._editor.marked
+        if marked is None:
+            return ((text[start:end], "text"),)
+        first, last = (max(start, min(place, end)) for place in marked)
+        parts = ((start, first, "text"), (first, last, "selection"), (last, end, "text"))
+        return tuple((text[begin:stop], style) for begin, stop, style in parts if begin < stop)
 
     def _mark_style(self) -> str:
         return "prompt.shell" if self._state().draft.text.startswith("!") else "prompt"

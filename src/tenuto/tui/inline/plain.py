@@ -505,7 +505,7 @@ def run_plain(start: Start, prompt: str = "", *, choose: bool = False) -> int:
 
 async def _run(start: Start, texts: list[str], ui: UiSettings, terminal: Terminal) -> Ended:
     late = LateRuntime(start.home, temporary=start.temporary)
-    opening = Opening(start, late, texts)
+    opening = Opening(start, late, texts, greets=False)
 
     async def open_session() -> None:
         await opening.open(app.runner.submit_user_input)

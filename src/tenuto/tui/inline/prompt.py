@@ -28,6 +28,7 @@ class PromptEditor:
         self._undone: list[tuple[str, int]] = []
         self._before: list[tuple[str, int]] = []
         self._typing = False
+        self.marked: tuple[int, int] | None = None
         self._known: tuple[tuple[str, int], list[Row]] = (("", 0), [])
 
     # --- the draft ---
@@ -46,6 +47,10 @@ class PromptEditor:
         self._remember(typing=False)
         self._put(self.text[: self.cursor] + text + self.text[self.cursor :], self.cursor + len(text))
         self.tell()
+
+    def mark(self, span: tuple[int, int] | None) -> None:
+        """Show these characters as selected."""
+        self.marked = span
 
     def tell(self) -> None:
         """Say what the draft is now."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
+from tenuto.protocol.approval import approval_options
 from tenuto.protocol.event import ApprovalRequestedEvent
 from tenuto.tui.keys.bindings import CHORD_SECONDS, ContextName, Key, key_label, normal_key, typed_by
 from tenuto.tui.keys.line_editor import LineEditor
@@ -14,6 +15,7 @@ from tenuto.tui.state.intents import (
     AnswerApproval,
     AnswerApprovalWith,
     ChordChanged,
+    EditingChanged,
     FeedbackChanged,
     FilterChanged,
     HelpFilterChanged,
@@ -25,7 +27,10 @@ from tenuto.tui.state.intents import (
     SearchChanged,
 )
 from tenuto.tui.state.item import block_actions, meant_action
-from tenuto.tui.state.state import UiState, approval_options
+from tenuto.tui.state.state import UiState
+
+if TYPE_CHECKING:
+    from tenuto.tui.keys.vim import Vim
 
 LINE_CONTEXTS = ("picker", "row", "feedback", "help", "search")
 READING_CONTEXTS = ("found", "block")
@@ -37,6 +42,10 @@ TYPED_AWAY: dict[ContextName, Intent] = {
     "child": LeaveChild(),
 }
 """Contexts that a key without a meaning there leaves: it was meant for the prompt."""
+VIM_CONTEXTS: tuple[ContextName, ...] = ("empty", "command", "shell", "prompt", "completion")
+VERTICAL = {"j": "down", "k": "up"}
+"""What leads through the history at the first and last row, as the arrows do."""
+STARTS_OVER = ("send", "steer", "completion.run")
 ROW_KEYS = {"history.previous": "up", "history.next": "down"}
 """What the editors do for a key that goes through the history at the first and last row only."""
 
@@ -67,8 +76,25 @@ class Editor(Protocol):
     """What the keyboard needs of the editor that the prompt is written in."""
 
     @property
+    def text(self) -> str:
+        """What is written."""
+        ...
+
+    @property
     def cursor(self) -> int:
         """The cursor as an offset in characters."""
+        ...
+
+    def set_draft(self, text: str, cursor: int) -> None:
+        """Put a text in, the cursor at `cursor`."""
+        ...
+
+    def tell(self) -> None:
+        """Say what the draft is now."""
+        ...
+
+    def mark(self, span: tuple[int, int] | None) -> None:
+        """Show these characters as selected; the cursor stays."""
         ...
 
     @property
@@ -89,6 +115,8 @@ class Editor(Protocol):
 class Keyboard:
     """Routes keys and pastes. `actions` are the screen's own, by key id; one that returns `False` did not apply.
 
+    `vim` has the keys of the prompt first, for a user who wants vi's.
+
     `line` is the one-line editor of the open picker or feedback; it follows the state. `clock` is seconds.
     """
 
@@ -98,13 +126,21 @@ class Keyboard:
         editor: Callable[[], Editor],
         actions: Mapping[str, Callable[[], bool]],
         clock: Callable[[], float],
+        vim: Vim | None = None,
     ) -> None:
+        self._vim = vim
+        self._marks = False
         self._machine = machine
         self._editor = editor
         self._actions = actions
         self._clock = clock
         self._chord: tuple[str, float] | None = None
         self.line = LineEditor()
+
+    def begin(self) -> None:
+        """Say which mode vi's keys begin in."""
+        if self._vim is not None:
+            self._machine.state.editing = self._vim.label
 
     def press(self, key: str, character: str | None = None) -> str | None:
         """Do what a key means now; return the key for the editor to edit with, `None` when there is nothing to edit.
@@ -116,11 +152,41 @@ class Keyboard:
         contexts, keys = self._machine.state.contexts, self._machine.state.keys
         if self._end_chord(contexts, key):
             return None
+        if self._vim is not None and contexts[0] in VIM_CONTEXTS and self._press_vim(self._vim, key, character):
+            return None
         if keys.begins_chord(contexts, key):
             self._chord = key, self._clock()
             self._machine.handle(ChordChanged(key_label(key)))
             return None
         return self._press_single(contexts, key, character)
+
+    def _press_vim(self, vim: Vim, key: str, character: str | None) -> bool:
+        """Do a key of vi's; `False` when it has its usual meaning."""
+        state, editor = self._machine.state, self._editor()
+        if key == "escape" and vim.mode == "insert" and state.contexts[0] == "completion":
+            return False
+        if vim.mode == "normal" and character in VERTICAL and not vim.keys:
+            row = state.keys.find(state.contexts, VERTICAL[character])
+            at_edge = editor.on_first_row if character == "k" else editor.on_last_row
+            if at_edge and row is not None and self._do(row):
+                return True
+        if vim.mode == "normal" and character is not None and not vim.keys and not vim.knows(character):
+            return self._machine.state.keys.find(state.contexts, key) is None and bool(editor.text)
+        step = vim.press(key, character, editor.text, editor.cursor)
+        if step is not None and (step.text, step.cursor) != (editor.text, editor.cursor):
+            editor.set_draft(step.text, step.cursor)
+            editor.tell()
+        self._tell_vim(vim)
+        return step is not None
+
+    def _tell_vim(self, vim: Vim) -> None:
+        editor = self._editor()
+        if vim.is_selecting:
+            editor.mark(vim.selected(editor.text, editor.cursor))
+        elif self._marks:
+            editor.mark(None)
+        self._marks = vim.is_selecting
+        self._machine.handle(EditingChanged(vim.label))
 
     def _end_chord(self, contexts: tuple[ContextName, ...], key: str) -> bool:
         """Do what a chord means; `False` when there is none, or its second key has only its own meaning."""
@@ -221,6 +287,9 @@ class Keyboard:
         if row.id == "image.detach" and (self._editor().cursor or not self._machine.state.draft.images):
             return False
         self._machine.handle(row.intent)
+        if self._vim is not None and row.id in STARTS_OVER:
+            self._vim.start_over()
+            self._tell_vim(self._vim)
         return True
 
     def _edit_line(self, key: str, character: str | None) -> bool:

@@ -238,7 +238,13 @@ CONTEXT_TITLES: dict[ContextName, str] = {
     "transcript": "Transcript",
     "global": "Everywhere",
 }
-PREFIXES = (("/", "a command"), ("@", "a file"), ("!", "run in the shell"), ("!!", "run, and keep it from the model"))
+PREFIXES = (
+    ("/", "a command"),
+    ("@", "a file"),
+    ("!", "run in the shell"),
+    ("!!", "run, and keep it from the model"),
+    ("# ", "remember a line"),
+)
 
 
 @functools.cache

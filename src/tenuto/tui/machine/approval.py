@@ -7,6 +7,7 @@ each answered for itself. A plan that asks for approval is one of them.
 
 from __future__ import annotations
 
+from tenuto.protocol.approval import NO, ApprovalOption
 from tenuto.protocol.event import ApprovalRequestedEvent, ApprovalResolvedEvent
 from tenuto.protocol.operation import AnswerApprovalOperation, Decision
 from tenuto.tui.machine.change import Change, on
@@ -23,7 +24,6 @@ from tenuto.tui.state.intents import (
     SwitchKind,
 )
 from tenuto.tui.state.item import ToolItem, ToolState
-from tenuto.tui.state.state import NO, ApprovalOption
 
 TYPING_PAUSE = 1.0
 """Seconds without a key before the panel opens over a draft, a list or a search."""

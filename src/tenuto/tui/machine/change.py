@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from msgspec import Struct, field
 
 from tenuto.protocol.entry import Level
+from tenuto.text.titles import title_of
 from tenuto.tui.state.effects import (
     DraftSet,
     Effect,
@@ -158,7 +159,7 @@ class Change(Struct):
         """Set the terminal's title, when it changed: what goes on, and where."""
         status = self.state.status
         folder = status.cwd.rstrip("/").rpartition("/")[2] or status.cwd
-        task = status.title or _first_words(status.began) or "tenuto"
+        task = status.title or title_of(status.began, TITLE_ROOM) or "tenuto"
         name = " — ".join(part for part in (task, folder) if part)
         text = "".join(character for character in name if character.isprintable())
         if self.state.running:
@@ -166,14 +167,6 @@ class Change(Struct):
         if text != self.state.terminal_title and not self.state.replaying:
             self.state.terminal_title = text
             self.emit(Title(text))
-
-
-def _first_words(text: str) -> str:
-    """Return how a conversation began as far as a tab has room for it, whole words where that is possible."""
-    line = " ".join(text.split())
-    if len(line) <= TITLE_ROOM:
-        return line
-    return f"{line[:TITLE_ROOM].rpartition(' ')[0] or line[:TITLE_ROOM]}…"
 
 
 HANDLERS: dict[type[Any], Handler] = {}

@@ -35,6 +35,9 @@ MODES: tuple[Mode, ...] = ("ask", "edits", "auto", "plan")
 COMMAND = re.compile(r"/[A-Za-z?][\w.-]*(?::[\w.-]+)*(?=\s|$)")
 """A line that is a command: a path such as `/usr/bin` is none."""
 
+NOTE = re.compile(r"#[ \t]+\S.*")
+"""One line that is to be remembered; several are a text of Markdown."""
+
 WHOLE_CHARACTERS = 20_000
 """Up to so many characters a text to be changed stands in the editor as it is, and not as the mark of a paste."""
 
@@ -125,6 +128,9 @@ def send(change: Change, shown: str, images: tuple[ImagePart, ...], *, steer: bo
     elif COMMAND.match(line):
         change.emit(RunCommand(text.strip()))
         change.state.ladder.asked_at = change.now
+        finish_sending(change, shown)
+    elif NOTE.fullmatch(line):
+        change.emit(RunCommand(f"/remember {line[1:].strip()}"))
         finish_sending(change, shown)
     elif line.startswith("!"):
         send_shell_command(change, shown, text)

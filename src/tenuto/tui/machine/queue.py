@@ -5,6 +5,7 @@ None shows twice, none is lost (R-043).
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Literal
 
 from tenuto.command.outcome import Choice, RowFilter
@@ -27,7 +28,7 @@ from tenuto.tui.state.intents import (
     SearchHistory,
     SendFailed,
 )
-from tenuto.tui.state.item import UserItem
+from tenuto.tui.state.item import UserItem, is_welcome
 from tenuto.tui.state.state import Echo, Picker, QueueRow
 
 TAKEN_BACK = "taken back"
@@ -36,6 +37,8 @@ PART = "\n\n"
 BEGINNING = 240
 """Characters that are kept of how the conversation began."""
 
+FIRST_ITEMS = 20
+"""Items among which the first screen's may be: warnings stand before it."""
 ROWS = 1_000
 LABEL_CHARACTERS = 200
 HERE, EVERYWHERE = "here", "elsewhere"
@@ -53,6 +56,7 @@ def add_user_message(change: Change, event: UserMessageEvent) -> None:
     if echo is not None:
         state.echoes.remove(echo)
     if not isinstance(item, UserItem):
+        end_welcome(change)
         item = UserItem()
         change.add(item)
     item.text, item.images, item.origin = text, images_of(event.parts), event.origin
@@ -113,6 +117,13 @@ def take_failed_back(change: Change, intent: SendFailed) -> None:
     change.notice(intent.reason, "error")
 
 
+def end_welcome(change: Change) -> None:
+    """The first prompt is there: what stood on the first screen goes."""
+    first = [item for item in islice(change.state.transcript.items.values(), FIRST_ITEMS) if is_welcome(item)]
+    for item in first:
+        change.remove(item.id)
+
+
 def show_sent(change: Change, text: str, images: tuple[ImagePart, ...], *, steer: bool) -> None:
     """Show a prompt the moment it is sent: as a message when nothing is before it, else as queued."""
     state = change.state
@@ -121,6 +132,7 @@ def show_sent(change: Change, text: str, images: tuple[ImagePart, ...], *, steer
         change.panel()
         return
     item = UserItem(text=text, images=images)
+    end_welcome(change)
     change.add(item)
     state.echoes.append(Echo(item.id, text))
 

@@ -25,6 +25,7 @@ from tenuto.tui.state.intents import (
     BranchRead,
     ChordChanged,
     CommandLasts,
+    EditingChanged,
     Failed,
     KeyboardKnown,
     KeysLoaded,
@@ -60,6 +61,7 @@ KEPT = frozenset(
         "todo_open",
         "keys",
         "tells_shift_enter",
+        "editing",
         "theme",
         "second_step",
     }
@@ -254,6 +256,14 @@ def show_chord(change: Change, intent: ChordChanged) -> None:
         change.hint(f"{intent.pressed} …", CHORD_SECONDS)
     elif change.state.hint is not None:
         change.state.hint = None
+        change.status()
+
+
+@on(EditingChanged)
+def show_editing(change: Change, intent: EditingChanged) -> None:
+    """Show the mode of vi's keys."""
+    if change.state.editing != intent.label:
+        change.state.editing = intent.label
         change.status()
 
 

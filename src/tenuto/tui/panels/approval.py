@@ -11,6 +11,7 @@ from functools import lru_cache
 from msgspec import Struct
 
 from tenuto.guard.terminal import sanitize_for_terminal, sanitize_line
+from tenuto.protocol.approval import NO, ApprovalOption, approval_options
 from tenuto.protocol.event import THIS_COMMAND, ApprovalRequestedEvent
 from tenuto.protocol.message import DiffView
 from tenuto.tui.keys.bindings import Bindings, fit_phrases, join_phrases
@@ -21,7 +22,7 @@ from tenuto.tui.render.line import EMPTY, Line, Span, filled, fit, fit_lines, pl
 from tenuto.tui.render.markdown import render_markdown
 from tenuto.tui.render.options import SPOKEN, UNICODE, Glyphs, RenderOptions
 from tenuto.tui.render.width import cell_width, truncate
-from tenuto.tui.state.state import NO, ApprovalOption, UiState, approval_options
+from tenuto.tui.state.state import UiState
 
 ROOMY_ROWS = 12
 """With fewer, what would happen has the rows of why it is asked, and the empty ones."""

@@ -41,6 +41,7 @@ from tenuto.tui.render.options import DEFAULT, GUTTER, MEASURE, SPOKEN, UNICODE,
 from tenuto.tui.render.tools import has_body, render_tool, tool_height
 from tenuto.tui.render.width import cell_width
 from tenuto.tui.state.item import (
+    WELCOME,
     AssistantItem,
     CompactionItem,
     ContextItem,
@@ -211,6 +212,9 @@ def _notice(item: NoticeItem, frame: Frame) -> list[Line]:
     glyphs = frame.glyphs
     mark = {"info": glyphs.notice, "warning": glyphs.warning, "error": glyphs.failed}[item.level]
     style = {"info": "notice", "warning": "warning", "error": "error"}[item.level]
+    if item.kind == WELCOME:
+        name, _, rest = item.text.partition("\n")
+        return [*_sentences("", "bold", name, frame), *_sentences("", "dim", rest, frame)]
     if item.kind == "command" and item.level == "info":
         mark, style = "", "text"
     return _sentences(mark, style, _as_sentence(item.text) if item.level != "info" else item.text, frame)

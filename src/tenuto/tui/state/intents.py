@@ -411,6 +411,12 @@ class ChordChanged(IntentBase, frozen=True):
     pressed: str
 
 
+class EditingChanged(IntentBase, frozen=True):
+    """vi's keys are in another mode, as the footer says it."""
+
+    label: str
+
+
 class RepaintScreen(IntentBase, frozen=True):
     """Paint everything again (Ctrl+L)."""
 

@@ -134,6 +134,15 @@ class NoticeItem(BaseItem, kw_only=True):
     kind: str = ""
 
 
+WELCOME = "welcome"
+"""The kind of the notice on a new session's first screen."""
+
+
+def is_welcome(item: BaseItem) -> bool:
+    """Say whether an item goes with the first prompt."""
+    return isinstance(item, NoticeItem) and item.kind == WELCOME
+
+
 class CompactionItem(BaseItem, kw_only=True):
     """A compaction: running with its stage, then what was written, or why nothing was.
 

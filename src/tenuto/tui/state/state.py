@@ -12,9 +12,9 @@ import msgspec
 
 from tenuto.command.outcome import Choice, RowAct, RowFilter
 from tenuto.command.registry import Command
+from tenuto.protocol.approval import ApprovalOption, approval_options
 from tenuto.protocol.entry import Mode, TodoItem
 from tenuto.protocol.event import ApprovalRequestedEvent
-from tenuto.protocol.operation import Decision
 from tenuto.protocol.part import ImagePart
 from tenuto.protocol.usage import Usage
 from tenuto.tui.complete.history import Extras
@@ -253,35 +253,6 @@ class Picker(msgspec.Struct):
 # --- what is asked ---
 
 
-class ApprovalOption(msgspec.Struct, frozen=True):
-    """An answer that can be given. `feedback` asks for a text first; `mode` is the one that a plan is begun in.
-
-    `covers` is what will not be asked about again; it is part of what the user says yes to. `short` is the label
-    where there is no room for it. `choice` is the number of an answer that a question offers.
-    """
-
-    letter: str
-    label: str
-    decision: Decision
-    feedback: bool = False
-    mode: Mode | None = None
-    covers: str = ""
-    short: str = ""
-    choice: int = 0
-
-
-NO = ApprovalOption("n", "No", "deny")
-"""What Esc answers."""
-PLAN_OPTIONS = (
-    ApprovalOption("y", "Yes, in mode edits: files without asking", "once", mode="edits", short="Yes, in mode edits"),
-    ApprovalOption("m", "Yes, in mode ask: each change is asked for", "once", mode="ask", short="Yes, in mode ask"),
-    ApprovalOption("a", "Yes, in mode auto: nothing is asked for", "once", mode="auto", short="Yes, in mode auto"),
-    ApprovalOption(
-        "f", "No, go on planning; say what to change", "deny", feedback=True, short="No, say what to change"
-    ),
-)
-
-
 class Approvals(msgspec.Struct):
     """The approvals that wait, oldest first; the first one shows.
 
@@ -328,49 +299,6 @@ class Approvals(msgspec.Struct):
         """The plan that shows, as the user left it; empty when it is no plan that asks."""
         request = self.current
         return (self.edited or request.detail) if request is not None and request.kind == "plan" else ""
-
-
-def approval_options(request: ApprovalRequestedEvent, kind: int = 0) -> tuple[ApprovalOption, ...]:
-    """Return the answers that a request offers, in the order of their number keys; `kind` is what some cover."""
-    if request.kind == "plan":
-        return PLAN_OPTIONS
-    if request.kind == "question":
-        return tuple(
-            ApprovalOption(answer.letter, answer.label, "once", feedback=answer.writes, choice=number)
-            for number, answer in enumerate(request.answers)
-        )
-    options = [ApprovalOption("y", "Yes, once", "once")]
-    if request.kinds:
-        covers = request.kinds[kind].covers
-        options.append(
-            ApprovalOption(
-                "a",
-                "Yes, don't ask again this session",
-                "session",
-                covers=covers,
-                short="Always this session",
-            )
-        )
-        options.append(
-            ApprovalOption(
-                "p",
-                "Yes, don't ask again in this project",
-                "project",
-                covers=covers,
-                short="Always this project",
-            )
-        )
-    options.append(NO)
-    options.append(
-        ApprovalOption(
-            "f",
-            "No, and tell the model what to do instead",
-            "deny",
-            feedback=True,
-            short="No, tell the model what to do",
-        )
-    )
-    return tuple(options)
 
 
 # --- keys that are pressed twice ---
@@ -424,6 +352,7 @@ class UiState(msgspec.Struct):
     interrupts (1 or 2).
     `held_picker` is a question that nobody asked for just now: it waits for an empty prompt and a pause.
     `streamed_length` is how many characters the answer that streams had when the seconds changed last.
+    `editing` is the mode of vi's keys, empty without them.
     `block` is the item under the block cursor (0: none). `theme` is the name of the one that was chosen; `second_step`
     is in how many seconds those that are counted change.
     """
@@ -479,6 +408,7 @@ class UiState(msgspec.Struct):
     block: int = 0
     reader: Reader | None = None
     terminal_title: str = ""
+    editing: str = ""
     theme: str = "auto"
     second_step: int = 1
     last_tick: float = 0.0

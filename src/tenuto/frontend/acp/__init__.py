@@ -1,0 +1,1 @@
+"""The Agent Client Protocol: editors and other programs show Tenuto's sessions (`tenuto acp`)."""
