@@ -69,7 +69,7 @@ def test_version_imports_almost_nothing():
     assert not imported_by("--version") & {"asyncio", "argparse", "msgspec", "typing", "pathlib"}
 
 
-@pytest.mark.parametrize("protocol", ["anthropic", "openai", "openai-chat"])
+@pytest.mark.parametrize("protocol", ["anthropic", "openai", "openai-chat", "gemini"])
 def test_no_sdk_is_imported_over_the_wire_clients(tmp_path, protocol):
     with ServerThread([Reply("Hello.")]) as server:
         environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), **server.environ()}

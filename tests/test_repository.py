@@ -30,7 +30,7 @@ SOURCES = sorted((ROOT / "src").rglob("*.py"))
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = PYPROJECT["project"]
 EXTRAS = PROJECT["optional-dependencies"]
-FOR_RUNS = [*PROJECT["dependencies"], *EXTRAS["documents"], *EXTRAS["otel"]]
+FOR_RUNS = [*PROJECT["dependencies"], *EXTRAS["documents"], *EXTRAS["cloud"], *EXTRAS["otel"]]
 """What a run imports, if only at the first file of a kind."""
 FOR_DEVELOPMENT = [one for one in (*EXTRAS["docs"], *EXTRAS["test"], *EXTRAS["dev"]) if not one.startswith("tenuto[")]
 MAX_LINES = 600
@@ -44,6 +44,7 @@ IMPORT_NAMES = {
     "markdown-it-py": "markdown_it",
     "pyyaml": "yaml",
     "genai-prices": "genai_prices",
+    "google-auth": "google",
     "opentelemetry-sdk": "opentelemetry",
     "opentelemetry-exporter-otlp-proto-http": "opentelemetry",
 }

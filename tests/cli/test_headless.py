@@ -13,6 +13,7 @@ import pytest
 
 from tests.examples import in_turn, one_of
 from tests.server import Call, Hang, HttpError, Reply, ServerThread
+from tests.server.clouds import cloud_environ
 from tests.server.scripts import fix_tests
 
 TENUTO = [sys.executable, "-m", "tenuto"]
@@ -278,13 +279,14 @@ def test_main_job_from_the_command_line(run, protocol):
     assert check.returncode == 0
 
 
-@pytest.mark.parametrize("protocol", ["anthropic", "openai", "openai-chat"])
+@pytest.mark.parametrize("protocol", ["anthropic", "openai", "openai-chat", "gemini", "bedrock", "vertex", "azure"])
 def test_t26_r068_kill_in_mid_tool_call_then_continue(run, tmp_path, protocol):
     with ServerThread([Reply(tool_calls=[Call("bash", {"command": "sleep 30"})]), Reply("I will check.")]) as server:
         environ = {"PATH": os.environ["PATH"], "TENUTO_HOME": str(tmp_path / "home"), "HOME": str(tmp_path)}
+        clouds = cloud_environ(server.base_url, tmp_path)
         process = subprocess.Popen(
             [*TENUTO, "-p", "go", "--mode", "auto", "--model", f"{protocol}/test"],
-            env=environ | server.environ(),
+            env=environ | server.environ() | clouds,
             cwd=run.work,
             stdin=subprocess.DEVNULL,
         )
@@ -298,7 +300,7 @@ def test_t26_r068_kill_in_mid_tool_call_then_continue(run, tmp_path, protocol):
         time.sleep(0.3)
         process.kill()
         process.wait(10)
-        done = run("-p", "go on", "--continue", "--model", f"{protocol}/test", server=server)
+        done = run("-p", "go on", "--continue", "--model", f"{protocol}/test", server=server, environ=clouds)
         assert done.returncode == 0, done.stderr
         request = server.requests[-1]
         assert not request.refused

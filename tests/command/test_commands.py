@@ -156,7 +156,7 @@ async def test_model_offers_what_can_be_used_and_changes_to_it(tmp_path: Path) -
         values = [choice.value for choice in offer.choices]
         assert {"openai/test", "openai-chat/test", "openai-chat/test-small", "offline/tenuto"} <= set(values)
         assert not any(value.startswith("anthropic/") for value in values), "there is no key for it"
-        (present,) = [choice for choice in offer.choices if "now" in choice.detail]
+        (present,) = [choice for choice in offer.choices if "current" in choice.detail]
         assert present.value == "openai-chat/test"
         assert "openai/test-small" in await say(running, f"/{offer.command} openai/test-small:high")
         event = running.of(ModelChangedEvent)[-1]
@@ -164,6 +164,36 @@ async def test_model_offers_what_can_be_used_and_changes_to_it(tmp_path: Path) -
         await running.ask("hello")
         request = running.server.requests[-1]
         assert (request.protocol, request.body["model"]) == ("responses", "test-small")
+
+
+async def test_f11_the_picker_shows_what_the_server_lists_recent_ones_first_and_what_is_known(tmp_path: Path) -> None:
+    listing = {"models": ("test", "test-small", "gpt-6-sol", "vision")}
+    async with agent(tmp_path, echo, options=listing, model="openai-chat/gpt-9-none") as running:
+        for name in ("openai/vision", "openai/gpt-6-sol:high", "openai-chat/test-small", "openai-chat/gpt-9-none"):
+            await say(running, f"/model {name}")
+        (offer,) = await running.runtime.run_command("/model")
+        assert isinstance(offer, Choose)
+        values = [choice.value for choice in offer.choices]
+        assert values[:4] == ["openai-chat/gpt-9-none", "openai-chat/test-small", "openai/gpt-6-sol", "openai/vision"]
+        assert len(values) == len(set(values))
+        assert {f"openai/{name}" for name in listing["models"]} <= set(values)
+        present, small, sol, *_ = offer.choices
+        assert present.present and present.detail.startswith("current · not in the server's list")
+        assert small.detail.startswith("recent · 200k window")
+        assert "effort none to" in sol.detail and "effort  none, low" in sol.preview
+        assert "window  200,000 tokens (the provider's list)" in sol.preview
+        assert "the server lists it" in sol.preview and "does not list it" in present.preview
+        assert [one.name for one in offer.filters] == ["all", "openai-chat", "anthropic", "openai", "gemini", "offline"]
+
+
+async def test_a_server_that_gives_no_list_is_named_and_asked_again(tmp_path: Path) -> None:
+    dead = {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
+    async with agent(tmp_path, echo, model="anthropic/test", environ=dead) as running:
+        for _ in range(2):
+            *said, offer = await running.runtime.run_command("/model")
+            assert isinstance(offer, Choose)
+            assert any("openai gives no list of its models" in one.text for one in said)
+        assert "anthropic/test" in [choice.value for choice in offer.choices]
 
 
 async def test_a_change_of_model_is_kept_on_resume(tmp_path: Path) -> None:

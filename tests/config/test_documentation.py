@@ -72,12 +72,12 @@ def test_the_keys_that_a_project_may_set_are_named():
 
 
 def test_the_stored_keys_of_the_example_are_read(tmp_path: Path):
-    from tenuto.model.endpoints import FILE, read_keys
+    from tenuto.model.access.stored import FILE, read_stored
 
     example = re.search(r"^```json\n(.*?)^```", part("Connecting a model"), re.MULTILINE | re.DOTALL)
     assert example
     (tmp_path / FILE).write_text(example[1], encoding="utf-8")
-    assert set(read_keys(tmp_path)) == {"anthropic", "openrouter"}
+    assert set(read_stored(tmp_path)) == {"anthropic", "openrouter"}
 
 
 def test_ports_and_variables_of_providers_are_the_true_ones():

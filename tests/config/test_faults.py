@@ -40,7 +40,8 @@ from tests.config.support import leaves, nested
         ("[uii]", "uii is ignored: there is no such setting; did you mean ui?"),
         (
             '[providers.mine]\nwire = "openai"',
-            "providers.mine.wire is ignored: there is no such setting; there are kind, base_url, api_key_env, headers",
+            "providers.mine.wire is ignored: there is no such setting; there are kind, base_url, api_key_env, "
+            "api_key_cmd, api_key_seconds, region, aws_profile, project, deployment, api_version, headers",
         ),
         (
             '[models."a/b"]\ncontext_windw = 3',
@@ -104,7 +105,14 @@ def test_a2_every_number_has_a_range_and_outside_of_it_the_default_holds(path: t
         )
         present, default = (
             at(settings, path),
-            at(Settings(models={"x/y": ModelSettings()}, mcp=McpSettings(servers={"x/y": McpServer()})), path),
+            at(
+                Settings(
+                    models={"x/y": ModelSettings()},
+                    providers={"x/y": ProviderSettings()},
+                    mcp=McpSettings(servers={"x/y": McpServer()}),
+                ),
+                path,
+            ),
         )
         assert present == default and settings.mode == "plan"
     for value in (limits.ge, limits.le):

@@ -26,7 +26,8 @@ WITH_TRUST = frozenset(
             f"models.*.{key}"
             for key in (
                 *("context_window", "max_output_tokens", "effort", "thinking", "reserve_tokens", "keep_recent_tokens"),
-                *("max_summary_tokens", "remote_compaction", "clear_tool_uses"),
+                *("max_summary_tokens", "remote_compaction", "clear_tool_uses", "fallback"),
+                *("parallel_tools", "system_role", "output_limit_field", "temperature", "top_p", "body", "headers"),
             )
         ),
         *(
@@ -63,12 +64,21 @@ WITH_TRUST = frozenset(
             )
         ),
         *(f"catalogue.{key}" for key in ("refresh", "url")),
-        *(f"request.{key}" for key in ("retries", "connect_timeout", "stream_timeout", "max_request_bytes")),
+        *(
+            f"request.{key}"
+            for key in ("retries", "connect_timeout", "stream_timeout", "max_request_bytes", "fallback")
+        ),
     }
 )
 ONLY_THE_USER = frozenset(
     {
-        *(f"providers.*.{key}" for key in ("kind", "base_url", "api_key_env", "headers")),
+        *(
+            f"providers.*.{key}"
+            for key in (
+                *("kind", "base_url", "api_key_env", "api_key_cmd", "api_key_seconds", "headers"),
+                *("region", "aws_profile", "project", "deployment", "api_version"),
+            )
+        ),
         *(f"extensions.{key}" for key in ("enabled", "paths", "disabled", "hook_timeout", "load_timeout")),
         *("compaction.strategy", "ui.notification_command", "ui.status_command"),
         *("hooks.enabled", "hooks.shared", "update.check", "update.url", "telemetry.otel", "telemetry.content"),
@@ -88,8 +98,22 @@ ONLY_THE_USER = frozenset(
 """Whoever adds a setting decides here, or in `PROJECT_KEYS`, who may set it."""
 TO_COME = {"keys"}
 """Settings that other work brings; they are the user's alone from their first day on."""
-NUMBERS = (2, 600, 6_000, 7.5)
-WORDS = ("split", "esc-esc", "off", "light", "edits", "plan", "request", "anthropic", "wait", "landlock", "vim")
+NUMBERS = (2, 600, 6_000, 7.5, 0.5)
+WORDS = (
+    "split",
+    "esc-esc",
+    "off",
+    "light",
+    "edits",
+    "plan",
+    "request",
+    "anthropic",
+    "wait",
+    "landlock",
+    "user",
+    "none",
+    "vim",
+)
 VALUES = (True, False, *NUMBERS, *WORDS)
 ALL = dict(leaves(Settings))
 

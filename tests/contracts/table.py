@@ -15,7 +15,7 @@ from typing import Any, Literal
 from tests.server import Call, Cut, Reply, Search, StreamError
 from tests.server.reply import AnyReply
 
-Protocol = Literal["anthropic", "openai", "openai-chat"]
+Protocol = Literal["anthropic", "openai", "openai-chat", "gemini"]
 TEXT = "The answer is for"
 FILE = "notes.txt"
 ARGUMENTS = '{"path": "notes.txt", "content": "one two three four five six seven eight nine ten eleven twelve"}'
@@ -184,6 +184,15 @@ UNKNOWN = ENDED | {"text": "checked", "thinking, text": "checked"}
 FULL = dict.fromkeys(
     ("nothing", "thinking", "text", "thinking, text", "a whole call", "a call cut at byte 50"), "too long"
 )
+WHOLE = tuple(name for name in MOMENTS if "cut" not in name)
+"""The moments of a protocol whose calls come whole."""
+
+
+def whole_calls(moments: dict[str, str]) -> dict[str, str]:
+    """Return what follows at those of these moments that a protocol with whole calls has."""
+    return {name: follows for name, follows in moments.items() if name in WHOLE}
+
+
 STOPS: dict[Protocol, dict[str, dict[str, str]]] = {
     "anthropic": {
         "end_turn": ENDED,
@@ -204,6 +213,18 @@ STOPS: dict[Protocol, dict[str, dict[str, str]]] = {
         "length": LIMIT,
         "content_filter": REFUSED,
         "brand_new_reason": UNKNOWN,
+    },
+    "gemini": {
+        "STOP": whole_calls(ENDED),
+        "MAX_TOKENS": whole_calls(LIMIT),
+        **dict.fromkeys(
+            ("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "LANGUAGE"), whole_calls(REFUSED)
+        ),
+        "OTHER": whole_calls(UNKNOWN),
+        "BRAND_NEW_REASON": whole_calls(UNKNOWN),
+        **dict.fromkeys(
+            ("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MALFORMED_RESPONSE"), dict.fromkeys(WHOLE, "again")
+        ),
     },
 }
 BROKEN = ("thinking", "text", "thinking, text", "a whole call", "text, a whole call", "a call cut at byte 50")
@@ -320,11 +341,11 @@ GROUPS = (
 )
 
 
-def _broken(parts: dict[str, Any]) -> Iterator[tuple[str, AnyReply]]:
+def _broken(parts: dict[str, Any], after: int) -> Iterator[tuple[str, AnyReply]]:
     """Yield the ways in which a stream ends without an end."""
-    yield "the connection drops", Cut(Reply(**parts, chunk_size=8), after_events=4)
-    yield "the body ends early", Cut(Reply(**parts, chunk_size=8), after_events=4, how="clean")
-    yield "an error in the stream", StreamError(after_events=4, reply=Reply(**parts, chunk_size=8))
+    yield "the connection drops", Cut(Reply(**parts, chunk_size=8), after_events=after)
+    yield "the body ends early", Cut(Reply(**parts, chunk_size=8), after_events=after, how="clean")
+    yield "an error in the stream", StreamError(after_events=after, reply=Reply(**parts, chunk_size=8))
 
 
 def rows(protocol: Protocol) -> list[Row]:
@@ -339,7 +360,9 @@ def rows(protocol: Protocol) -> list[Row]:
             for moment, follows in moments.items()
         ]
         for moment in group.broken:
-            broken = _broken(group.moments[moment])
+            if protocol == "gemini" and moment not in WHOLE:
+                continue
+            broken = _broken(group.moments[moment], 1 if protocol == "gemini" else 4)
             found += [Row(protocol, stop, moment, "again", reply, group.setting) for stop, reply in broken]
     return found
 
@@ -348,8 +371,13 @@ def _ended(parts: dict[str, Any], stop: str) -> Reply:
     return Reply(**parts, reason="" if stop == "completed" else stop)
 
 
-PROTOCOLS: tuple[Protocol, ...] = ("anthropic", "openai", "openai-chat")
-NAMES = {"anthropic": "Anthropic Messages", "openai": "OpenAI Responses", "openai-chat": "Chat Completions"}
+PROTOCOLS: tuple[Protocol, ...] = ("anthropic", "openai", "openai-chat", "gemini")
+NAMES = {
+    "anthropic": "Anthropic Messages",
+    "openai": "OpenAI Responses",
+    "openai-chat": "Chat Completions",
+    "gemini": "Gemini",
+}
 PAGE = Path(__file__).parents[2] / "docs" / "contracts.md"
 BEGIN, END = "<!-- table: python -m tests.contracts.table -->", "<!-- /table -->"
 

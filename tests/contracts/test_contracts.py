@@ -86,6 +86,8 @@ def _more(requests: list[Request]) -> str:
 async def test_b3_an_answer_that_is_cut_off_again_and_again_ends_as_cut_off(
     tmp_path, protocol, answer, requests, words
 ):
+    if protocol == "gemini" and answer.tool_calls:
+        pytest.skip("its calls come whole")
     answer = Reply(answer.text, tool_calls=answer.tool_calls, stop="max_tokens")
     async with agent(tmp_path, lambda _request: answer, model=f"{protocol}/test") as running:
         settled = await running.ask("go")

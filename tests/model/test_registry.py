@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tenuto.config.settings import ModelSettings, ProviderSettings, RequestSettings, Settings
-from tenuto.model.endpoints import find_local_servers, read_keys
+from tenuto.model.access.stored import read_stored
+from tenuto.model.endpoints import find_local_servers
 from tenuto.model.registry import ModelRegistry
 from tenuto.protocol.model import ModelError
 from tests.model.tiny_server import TinyServer, always, plain
@@ -208,7 +209,7 @@ def test_a_stored_key_counts_after_the_environment_and_is_private(tmp_path: Path
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"anthropic": 7}'])
 def test_a_broken_key_file_is_as_good_as_none(tmp_path: Path, content: str):
     (tmp_path / "auth.json").write_text(content)
-    assert read_keys(tmp_path) == {}
+    assert read_stored(tmp_path) == {}
 
 
 def test_a_provider_of_the_settings_without_an_address_says_what_to_set(tmp_path: Path):

@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from tenuto.evaluation.scripted import CALL, Counter
+from tests.server.clouds import frame
 from tests.server.connection import Connection
 from tests.server.openai_compaction import ENDPOINT, compacted
 from tests.server.options import Options
@@ -103,7 +104,8 @@ class Playback:
         """Send a head, then the events."""
         await self.connection.pause(pace.delay)
         self.request.status = 200
-        self.connection.head(200, {**STREAM_HEADERS, **pace.headers, "transfer-encoding": "chunked"})
+        kind = {"content-type": "application/vnd.amazon.eventstream"} if self.request.cloud == "bedrock" else {}
+        self.connection.head(200, {**STREAM_HEADERS, **pace.headers, **kind, "transfer-encoding": "chunked"})
         await self.write(events, pace, finish=finish)
 
     async def write(self, events: Iterable[bytes], pace: Reply, *, finish: bool = True) -> None:
@@ -112,7 +114,8 @@ class Playback:
         for place, data in enumerate(events):
             if place:
                 await self.connection.pause(pace.delay_per_event)
-            self.connection.chunk(data)
+            is_framed = self.request.cloud == "bedrock" and data.startswith(b"event:")
+            self.connection.chunk(frame(data) if is_framed else data)
             await self.connection.drain()
         if not finish:
             self.connection.drop()

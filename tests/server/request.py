@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tenuto.evaluation.scripted import CHARACTERS, Counter
-from tests.server import anthropic_wire, chat_wire, responses_wire
+from tests.server import anthropic_wire, chat_wire, gemini_wire, responses_wire
 from tests.server.item import Item
 from tests.server.openai_compaction import ENDPOINT, is_triggered
 
-Protocol = Literal["anthropic", "responses", "chat"]
-WIRES = {"anthropic": anthropic_wire, "responses": responses_wire, "chat": chat_wire}
+Protocol = Literal["anthropic", "responses", "chat", "gemini"]
+WIRES = {"anthropic": anthropic_wire, "responses": responses_wire, "chat": chat_wire, "gemini": gemini_wire}
 
 
 @dataclass(slots=True)
@@ -38,13 +38,25 @@ class Request:
     aborted: bool = False
     refused: str = ""
     raw_size: int = 0
+    cloud: str = ""
+    target: str = ""
+    """The whole address, with its query."""
+    model: str = ""
+    """The model that the address names (Gemini)."""
     parsed: Any = field(default=None, repr=False)
     counter: Counter = CHARACTERS
 
     @property
     def body(self) -> Any:
         """The parsed JSON body (parsed anew once the request is over: many bodies are large)."""
-        return self.parsed if self.parsed is not None else json.loads(self.raw)
+        return self.parsed if self.parsed is not None else self.with_model(json.loads(self.raw))
+
+    def with_model(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Return a body with what other protocols have in it and Gemini in the address."""
+        if self.cloud in ("bedrock", "vertex"):
+            bare = {key: value for key, value in body.items() if key not in ("anthropic_version", "anthropic_beta")}
+            return {"model": self.model, "stream": True, **bare}
+        return {"model": self.model, "stream": True, **body} if self.protocol == "gemini" else body
 
     @property
     def items(self) -> list[Item]:
@@ -71,6 +83,8 @@ class Request:
     def tool_names(self) -> list[str]:
         """The names of the tools that came along."""
         tools = self.body.get("tools") or []
+        if self.protocol == "gemini":
+            return [function["name"] for tool in tools for function in tool.get("functionDeclarations", [])]
         return [tool.get("name") or tool.get("function", {}).get("name", "") for tool in tools]
 
     @property

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import json
 import os
+import re
 import threading
 import time
 import traceback
@@ -13,12 +14,14 @@ from collections.abc import Sequence
 from itertools import pairwise
 from types import ModuleType
 from typing import Any, Self
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 from weakref import WeakSet
 
 from tenuto.evaluation.scripted import Counter
 from tests.server.anthropic_rules import check as check_anthropic
+from tests.server.clouds import check_cloud, find_cloud, give_token, model_in
 from tests.server.connection import Connection, Incoming
+from tests.server.gemini_rules import check as check_gemini
 from tests.server.item import Refusal
 from tests.server.openai_compaction import ENDPOINT, check_endpoint
 from tests.server.openai_rules import check_chat, check_responses
@@ -29,7 +32,7 @@ from tests.server.request import WIRES, Protocol, Request
 
 NO_SANDBOX = "TENUTO_SANDBOX__ENABLED"
 """Set by `tests/conftest.py` where this machine has no sandbox: mode auto would ask there."""
-CHECKS = {"anthropic": check_anthropic, "responses": check_responses, "chat": check_chat}
+CHECKS = {"anthropic": check_anthropic, "responses": check_responses, "chat": check_chat, "gemini": check_gemini}
 ROUTES: dict[str, tuple[Protocol, bool]] = {
     "/messages": ("anthropic", False),
     "/messages/count_tokens": ("anthropic", True),
@@ -38,6 +41,9 @@ ROUTES: dict[str, tuple[Protocol, bool]] = {
     "/responses/input_tokens": ("responses", True),
     "/chat/completions": ("chat", False),
 }
+
+
+GEMINI = re.compile(r"/v1beta/models(?:/(?P<model>[^:/]+):(?P<method>\w+))?")
 
 
 class ScriptedServer:
@@ -79,6 +85,8 @@ class ScriptedServer:
             "ANTHROPIC_API_KEY": key,
             "OPENAI_BASE_URL": self.openai_url,
             "OPENAI_API_KEY": key,
+            "GOOGLE_GEMINI_BASE_URL": f"{self.base_url}/v1beta",
+            "GEMINI_API_KEY": key,
             "NO_PROXY": "127.0.0.1,localhost",
             **{name: value for name, value in os.environ.items() if name == NO_SANDBOX},
         }
@@ -167,6 +175,9 @@ class ScriptedServer:
             if incoming.target.startswith("/_/"):
                 await self._answer_control(connection, request)
                 return
+            if request.path == "/token":
+                await respond(connection, request, 200, {}, encode(give_token(request.raw)))
+                return
             self._check_key(request)
             if request.kind == "models":
                 await self._answer_models(connection, request)
@@ -200,11 +211,21 @@ class ScriptedServer:
     def _record(self, incoming: Incoming) -> Request:
         target = urlsplit(incoming.target).path if incoming.target.startswith("http://") else incoming.target
         path = target.partition("?")[0].rstrip("/")
-        path = path.removeprefix("/v1") or "/"
+        gemini = GEMINI.fullmatch(path)
+        path = path if gemini else path.removeprefix("/v1") or "/"
         request = Request(incoming.method, path, incoming.headers, incoming.body, counter=self.options.counter)
         request.received_first, request.received = incoming.first_byte, incoming.complete
         request.raw_size = len(incoming.body)
-        if incoming.method == "POST" and path in ROUTES:
+        request.target = incoming.target
+        if found := find_cloud(target.partition("?")[0]):
+            request.cloud, parts = found
+            request.path, request.kind, request.model = target.partition("?")[0], "model", model_in(parts)
+            request.protocol = "chat" if request.cloud == "azure" else "anthropic"
+        elif gemini:
+            request.protocol, request.model = "gemini", unquote(gemini["model"] or "")
+            kinds = {"GET": "models", "streamGenerateContent": "model", "countTokens": "count"}
+            request.kind = kinds.get(gemini["method"] or incoming.method, "other")  # pyright: ignore
+        elif incoming.method == "POST" and path in ROUTES:
             request.protocol, counting = ROUTES[path]
             request.kind = "count" if counting else "model"
         elif incoming.method == "GET" and (path == "/models" or path.startswith("/models/")):
@@ -218,12 +239,17 @@ class ScriptedServer:
         return request
 
     def _check_key(self, request: Request) -> None:
-        if self.options.api_key is None:
+        if self.options.api_key is None or request.cloud:
             return
         bearer = request.headers.get("authorization", "").removeprefix("Bearer ").strip()
         given = bearer or request.headers.get("x-api-key", "")
+        given = given or request.headers.get("x-goog-api-key", "")
         if given == self.options.api_key:
             return
+        if request.protocol == "gemini" and given:
+            raise Refusal("API key not valid. Please pass a valid API key.", code="API_KEY_INVALID")
+        if request.protocol == "gemini":
+            raise Refusal("Method doesn't allow unregistered callers. Please use API Key.", status=403)
         if request.protocol == "anthropic":
             raise Refusal("invalid x-api-key" if given else "x-api-key header is required", status=401)
         if given:
@@ -231,7 +257,8 @@ class ScriptedServer:
         raise Refusal("You didn't provide an API key. You need to provide your API key.", status=401)
 
     async def _answer_call(self, connection: Connection, request: Request, wire: ModuleType) -> None:
-        body = request.parsed = read_json(request.raw)
+        body = read_json(request.raw)
+        body = request.parsed = check_cloud(request, body) if request.cloud else request.with_model(body)
         for name in self.options.refuse:
             if name in body:
                 raise Refusal(f"Unrecognized request argument supplied: {name}", param=name)
@@ -243,7 +270,11 @@ class ScriptedServer:
         check(body, request.headers, self.options, size, counting=request.kind == "count")
         if request.kind == "count":
             await respond(
-                connection, request, 200, {}, encode({"object": "response.input_tokens", "input_tokens": size})
+                connection,
+                request,
+                200,
+                {},
+                encode({"object": "response.input_tokens", "input_tokens": size, "totalTokens": size}),
             )
             return
         reply = await self._next_reply(request)
@@ -269,6 +300,9 @@ class ScriptedServer:
         named = self.options.listed_window
         window = (self.options.window or 200_000) if named is None else named
         limit = self.options.max_output or 16_384
+        if request.protocol == "gemini":
+            await respond(connection, request, 200, {}, encode({"models": self._gemini_models(window, limit)}))
+            return
         if request.protocol == "anthropic":
             models: list[dict[str, Any]] = [
                 {"type": "model", "id": name, "display_name": name.title(), "created_at": "2026-01-01T00:00:00Z"}
@@ -292,6 +326,15 @@ class ScriptedServer:
         if found is None:
             raise Refusal(f"The model '{wanted}' does not exist", status=404, code="model_not_found")
         await respond(connection, request, 200, {}, encode(found))
+
+    def _gemini_models(self, window: int, limit: int) -> list[dict[str, Any]]:
+        methods = ["generateContent", "countTokens"]
+        sizes = {"inputTokenLimit": window, "outputTokenLimit": limit} if window else {}
+        embedding = {"name": "models/text-embedding", "supportedGenerationMethods": ["embedContent"]}
+        named = [
+            {"name": f"models/{name}", "supportedGenerationMethods": methods, **sizes} for name in self.options.models
+        ]
+        return [*named, embedding]
 
     async def _answer_control(self, connection: Connection, request: Request) -> None:
         """`GET /_/requests`: what was recorded; `POST /_/reset`: forget it and, with a body, play another script."""

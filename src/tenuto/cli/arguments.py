@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
@@ -30,6 +31,7 @@ VALUES = {
     "-m": "model",
     "--model": "model",
     "--mode": "mode",
+    "--profile": "profile",
     "-C": "cwd",
     "--cwd": "cwd",
     "-o": "output_format",
@@ -73,6 +75,8 @@ MODES = ("ask", "edits", "auto", "plan")
 SUBCOMMANDS = {
     "sessions": "tenuto.cli.sessions:run_sessions",
     "models": "tenuto.cli.models:run_models",
+    "login": "tenuto.cli.login:run_login",
+    "logout": "tenuto.cli.login:run_logout",
     "import": "tenuto.cli.importing:run_import",
     "eval": "tenuto.cli.evaluating:run_eval",
     "batch": "tenuto.cli.batch:run_batch",
@@ -167,10 +171,10 @@ def build_parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="tenuto",
         description="A coding agent for your terminal. Without a prompt it opens the full screen.",
-        epilog="Session management: tenuto sessions. Models: tenuto models. Also: tenuto approvals, tenuto doctor, "
-        "tenuto import, tenuto eval, tenuto batch, tenuto prompt, tenuto sandbox, tenuto trust, tenuto hooks, "
-        "tenuto skills, tenuto plugins, tenuto mcp, tenuto acp. API keys: ANTHROPIC_API_KEY, OPENAI_API_KEY; without "
-        "one the built-in offline model answers.",
+        epilog="Session management: tenuto sessions. Models: tenuto models, tenuto login, tenuto logout. Also: "
+        "tenuto approvals, tenuto doctor, tenuto import, tenuto eval, tenuto batch, tenuto prompt, tenuto sandbox, "
+        "tenuto trust, tenuto hooks, tenuto skills, tenuto plugins, tenuto mcp, tenuto acp. API keys: "
+        "ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY; without one the built-in offline model answers.",
     )
     parser.add_argument("prompt", nargs="*", metavar="PROMPT", help="what to do; “-” reads it from standard input")
     parser.add_argument(
@@ -212,6 +216,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--fork", action="store_true", help="with --continue or --resume ID: continue in a copy")
     parser.add_argument("-m", "--model", default="", metavar="PROVIDER/NAME[:EFFORT]", help="the model to use")
     parser.add_argument("--mode", type=read_mode, metavar="{" + ",".join(MODES) + "}", help="what needs approval")
+    parser.add_argument("--profile", default="", metavar="NAME", help="settings of [profiles.NAME] come before yours")
     parser.add_argument("-C", "--cwd", default="", metavar="DIR", help="work in this directory")
     parser.add_argument("--no-session", action="store_true", help="do not save the session")
     parser.add_argument("--inline", action="store_true", help="print into the terminal's own scrollback")
@@ -222,6 +227,10 @@ def build_parser() -> argparse.ArgumentParser:
 
 def parse_arguments(arguments: list[str]) -> Options | int:
     """Return the options, or the exit code when there is nothing more to do."""
+    if arguments[:1] == ["--profile"] and arguments[2:3] and arguments[2] in SUBCOMMANDS:
+        if problem := use_profile(arguments[1]):
+            return _complain(problem)
+        arguments = arguments[2:]
     if arguments[:1] and arguments[0] in SUBCOMMANDS:
         return Options(subcommand=tuple(arguments))
     given = read_plain(arguments, MODES)
@@ -236,7 +245,20 @@ def parse_arguments(arguments: list[str]) -> Options | int:
 
         write_text(f"tenuto {__version__}")
         return 0
+    profile = given.pop("profile", "")
+    if profile and (problem := use_profile(profile)):
+        return _complain(problem)
     return _checked(given)
+
+
+def use_profile(name: str) -> str:
+    """Let a profile of the user's settings hold in this process, or say in a line that there is none of that name."""
+    from tenuto.config.sources import PROFILE, home_directory, missing_profile
+
+    problem = missing_profile(home_directory(os.environ), name)
+    if not problem:
+        os.environ[PROFILE] = name
+    return problem
 
 
 NUMBERS: dict[str, type[int] | type[float]] = {"max_turns": int, "max_cost": float, "timeout": float}

@@ -13,9 +13,9 @@ from tenuto.cli.progress import working
 from tenuto.evaluation.driving import Case, Figures, Report, describe, measure
 from tenuto.evaluation.phrases import SET_NAMES
 from tenuto.evaluation.scripted import SUMMARISERS
+from tenuto.evaluation.wires import Wire
 from tenuto.exit_codes import BAD_USAGE, FAILED, OK
 from tenuto.guard.terminal import write_text
-from tenuto.model.endpoint import ProviderKind
 from tenuto.text.writable import to_json
 
 T = TypeVar("T")
@@ -23,7 +23,7 @@ WINDOWS = "8192,16384,65536,200000"
 ROUNDS = 11
 MIN_WINDOW = 8_192
 MAX_ROUNDS = 99
-PROTOCOLS: tuple[ProviderKind, ...] = get_args(ProviderKind)
+PROTOCOLS: tuple[Wire, ...] = get_args(Wire)
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -15,6 +15,7 @@ from tenuto.cli.parsing import Parser, complain, parse, say, say_json
 from tenuto.config.settings import Settings
 from tenuto.config.sources import load_settings
 from tenuto.core.errors import UsageError
+from tenuto.core.models import open_models
 from tenuto.core.state.extensions import Extensions
 from tenuto.core.state.windows import split_model
 from tenuto.exit_codes import FAILED, OK
@@ -76,7 +77,7 @@ def _refresh(home: Path, url: str, *, as_json: bool) -> int:
 
 
 def _list(settings: Settings, home: Path, environ: Mapping[str, str], *, as_json: bool) -> int:
-    registry = ModelRegistry(settings, home, environ)
+    registry = open_models(settings, home, environ)
     models = asyncio.run(_available(settings, registry, home))
     about = _describe(registry.catalogue, home)
     if as_json:
@@ -132,7 +133,9 @@ def _day(seconds: float) -> str:
 
 
 def _plain(facts: ModelFacts) -> dict[str, object]:
-    return {"model": facts.id, **msgspec.to_builtins(facts)}
+    fields = msgspec.to_builtins(facts)
+    del fields["quirks"]  # they may hold keys, and tenuto config shows what is set
+    return {"model": facts.id, **fields}
 
 
 def _row(facts: ModelFacts) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import get_args
 
-from tenuto.command.outcome import Choice, Choose, CommandOutcome, Say
+from tenuto.command.outcome import Choice, Choose, CommandOutcome, RowFilter, Say
 from tenuto.core.runtime import Runtime
 from tenuto.core.state.instructions import describe_patterns, instructions_of
 from tenuto.core.state.live import LiveSession
@@ -12,6 +12,7 @@ from tenuto.core.state.reminders import current_branch
 from tenuto.core.state.request import describe_web_search
 from tenuto.core.state.windows import forget_window
 from tenuto.model.efforts import EFFORTS
+from tenuto.model.registry import OFFLINE
 from tenuto.protocol.entry import Mode
 from tenuto.protocol.model import ModelFacts
 from tenuto.protocol.operation import ChangeModelOperation, ChangeModeOperation
@@ -32,17 +33,65 @@ async def run_model(runtime: Runtime, argument: str) -> list[CommandOutcome]:
         search = describe_web_search(runtime.live)
         text = f"Model set to {after[0]}.{f' Web search is {search}.' if search else ''}"
         return [Say(text)] if after != before else []
-    present = runtime.live.facts.id
-    models = await runtime.live.models.available()
-    if all(facts.id != present for facts in models):
-        models = [runtime.live.facts, *models]
-    rows = tuple(
-        Choice(facts.id, facts.id, describe(facts, present=facts.id == present), facts.id == present)
-        for facts in models
-    )
-    search = describe_web_search(runtime.live)
+    return await _offer_models(runtime.live)
+
+
+async def _offer_models(live: LiveSession) -> list[CommandOutcome]:
+    """Return the list of models to pick from, and a line for each server that does not say what it has."""
+    present = live.facts.id
+    found = {facts.id: facts for facts in [live.facts, *await live.models.available()]}
+    recent = [name for name in live.models.recent() if name in found and name != present]
+    order = dict.fromkeys([present, *recent, *found])
+    rows = tuple(_model_row(live, found[name], recent=name in recent) for name in order)
+    providers = list(dict.fromkeys(facts.provider for facts in found.values()))
+    filters = tuple(RowFilter(name, (name,)) for name in providers)
+    search = describe_web_search(live)
     head = f"Model (now {present}{f'; web search {search}' if search else ''})"
-    return [Choose(head, "model", rows)]
+    offer = Choose(head, "model", rows, filters=(RowFilter("all"), *filters) if filters[2:] else ())
+    return [*(Say(line, "warning") for line in live.models.silent()), offer]
+
+
+def _model_row(live: LiveSession, facts: ModelFacts, *, recent: bool) -> Choice:
+    """Return one model: in a line what tells it from the others, below the list all that is known of it."""
+    is_present = facts.id == live.facts.id
+    standing = ["current"] if is_present else ["recent"] if recent else []
+    effort = live.effort if is_present else ""
+    detail = " · ".join([*standing, *describe(facts, effort)])
+    if live.models.is_listed(facts.id) is False:
+        detail = " · ".join([*standing, "not in the server's list", *describe(facts, effort)])
+    return Choice(facts.id, facts.id, detail, is_present, kind=facts.provider, preview=_explain(live, facts))
+
+
+def _explain(live: LiveSession, facts: ModelFacts) -> str:
+    """Return what is known of a model, each number with where it comes from, in lines."""
+    listed = {
+        True: "the server lists it",
+        False: "the server does not list it",
+        None: "there is no list of its server",
+    }[live.models.is_listed(facts.id)]
+    window = f"{facts.context_window:,} tokens{_origin(facts.source, facts)}" if facts.context_window else "not known"
+    output = (
+        f"{facts.max_output_tokens:,} tokens{_origin(facts.output_source, facts)}"
+        if facts.max_output_tokens
+        else "not known"
+    )
+    price = format_prices(facts.input_price, facts.output_price)
+    levels = live.models.efforts(facts)
+    effort = "nobody knows which" if levels is None else ", ".join(levels) or "no choice"
+    rows = [
+        ("window", window),
+        ("output", output),
+        ("price", f"{price}{_origin(facts.price_source, facts)}" if price else "not known"),
+        ("effort", effort),
+        ("images", "yes" if facts.images else "no"),
+        *([("list", listed)] if facts.provider != OFFLINE else []),
+    ]
+    return "\n".join(f"{name:<8}{value}" for name, value in rows)
+
+
+def _origin(source: str, facts: ModelFacts) -> str:
+    origin = describe_origin(source, facts.assumed_from)
+    return f" ({origin})" if origin else ""
 
 
 DEFAULT = "default"
@@ -88,17 +137,21 @@ def _forget(live: LiveSession) -> str:
     return f"Forgotten: {live.facts.id} took {forgotten:,} tokens. The window is {now} again."
 
 
-def describe(facts: ModelFacts, *, present: bool) -> str:
-    """Return window and price in one short line, and what was assumed for them."""
-    parts = ["now"] if present else []
+def describe(facts: ModelFacts, effort: str = "") -> list[str]:
+    """Return phrases on window, price, levels of effort (the chosen one alone where there is one), and assumptions."""
+    parts: list[str] = []
     if facts.context_window:
         parts.append(f"{facts.context_window // 1000}k window")
     if facts.input_price and facts.output_price:
         parts.append(format_prices(facts.input_price, facts.output_price))
+    if effort:
+        parts.append(f"effort {effort}")
+    elif facts.efforts:
+        parts.append(f"effort {facts.efforts[0]} to {facts.efforts[-1]}" if facts.efforts[1:] else facts.efforts[0])
     if facts.assumed_from:
         by_name = "nearest" not in (facts.source, facts.price_source)
         parts.append(describe_origin("name" if by_name else "nearest", facts.assumed_from))
-    return ", ".join(parts)
+    return parts
 
 
 EXPLANATIONS: dict[Mode, str] = {

@@ -98,7 +98,10 @@ def plain_text(meaning: str) -> str:
 
 
 def parts() -> Iterator[tuple[str, type[msgspec.Struct]]]:
-    """Yield the parts of the manual in their order: how the table is named in TOML, empty at the top, and its type."""
+    """Yield the parts of the manual in their order: how the table is named in TOML, empty at the top, and its type.
+
+    A profile has the parts of the whole, which are not told twice.
+    """
     waiting: list[tuple[str, type[msgspec.Struct]]] = [("", Settings)]
     while waiting:
         before, section = waiting.pop(0)
@@ -108,7 +111,11 @@ def parts() -> Iterator[tuple[str, type[msgspec.Struct]]]:
             path = f"{before}.{name}" if before else name
             if is_section(kind):
                 inner.append((path, kind))
-            inner += [(f"{path}.{_NAMED.get(path, 'NAME')}", one) for one in get_args(kind) if is_section(one)]
+            inner += [
+                (f"{path}.{_NAMED.get(path, 'NAME')}", one)
+                for one in get_args(kind)
+                if is_section(one) and one is not Settings
+            ]
         waiting = [*inner, *waiting]
 
 
@@ -132,6 +139,8 @@ def _kind(kind: Any) -> str:
         return ", ".join(_kind(one) for one in get_args(kind) if one is not type(None))
     if get_origin(kind) is Literal:
         return ", ".join(f'`"{value}"`' for value in get_args(kind))
+    if get_origin(kind) is dict and get_args(kind)[1] is Any:
+        return "table"
     kind, limits = plain_type(kind)
     return _WORDS[get_origin(kind) or kind] + limits
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -58,6 +58,8 @@ class ModelSettings(Section, frozen=True, kw_only=True):
     `max`, `ultra`, as far as the model has it, see [Effort](#effort). Empty: the model's own default."""
     thinking: bool | None = None
     """Whether the model can think, where its name does not tell."""
+    fallback: tuple[str, ...] | None = None
+    """As in `[request]`, for this model alone; an empty list: none answers for it."""
     reserve_tokens: PartTokens | None = None
     """As in `[compaction]`, for this model alone."""
     keep_recent_tokens: PartTokens | None = None
@@ -70,17 +72,48 @@ class ModelSettings(Section, frozen=True, kw_only=True):
     `request`, and the server also compacts by itself (OpenAI). Empty: what `compaction.remote` says."""
     clear_tool_uses: bool = False
     """Anthropic only: the server leaves old tool results out of long requests; the log and the screen keep them."""
+    parallel_tools: bool = True
+    """Off: the model is asked for one call at a time, for those that mix up several."""
+    system_role: Literal["", "system", "developer", "user"] = ""
+    """Chat Completions only: the role of the system prompt; `user` puts it in front of the first message. Empty:
+    `system`."""
+    output_limit_field: Literal["", "max_tokens", "max_completion_tokens", "none"] = ""
+    """Chat Completions only: the name of the output limit, or none at all. Empty: found out by what is refused."""
+    temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
+    """How freely the model chooses its words. *Unset*: as its server does. Anthropic has neither this nor `top_p`."""
+    top_p: Annotated[float, Meta(ge=0, le=1)] | None = None
+    """From how much of the likeliest words it chooses. *Unset*: as its server does."""
+    body: dict[str, Any] = {}
+    """Further fields of a request, as the server names them. They come before those that Tenuto makes, but for what it
+    has to make itself (`model`, `messages`, `tools` and the like)."""
+    headers: dict[str, str] = {}
+    """Headers for the requests of this model, beside those of its provider."""
 
 
 class ProviderSettings(Section, frozen=True, kw_only=True):
     """A server of the user's own, named by its key; `api_key_env` is the variable that holds its key."""
 
-    kind: Literal["anthropic", "openai", "openai-chat"] = "openai-chat"
-    """What the server speaks: Anthropic Messages, OpenAI Responses, or Chat Completions as most servers do."""
+    kind: Literal["anthropic", "openai", "openai-chat", "gemini"] = "openai-chat"
+    """What the server speaks: Anthropic Messages, OpenAI Responses, Gemini, or Chat Completions as most servers do."""
     base_url: str = ""
-    """Where it is, up to and with `/v1`. Needed for a name that is not built in."""
+    """Where it is, up to and with `/v1` (Gemini: `/v1beta`). Needed for a name that is not built in."""
     api_key_env: str = ""
-    """The environment variable that holds the key. Empty: no key is needed, or it stands in `auth.json`."""
+    """The environment variable that holds the key. Empty: no key is needed, or it is stored (`tenuto login`)."""
+    api_key_cmd: str = ""
+    """A command of yours that prints the key, as `op read op://Private/OpenAI/key`. It runs with the first request, for
+    60 seconds at most, and again after a 401. The variable comes before it."""
+    api_key_seconds: Wait = 3_600.0
+    """Seconds for which what the command printed is used."""
+    region: str = ""
+    """Of `bedrock` and `vertex`: the region. Empty: `AWS_REGION`, `CLOUD_ML_REGION`."""
+    aws_profile: str = ""
+    """Of `bedrock`: the profile of your AWS configuration. Empty: `AWS_PROFILE`."""
+    project: str = ""
+    """Of `vertex`: the project. Empty: `ANTHROPIC_VERTEX_PROJECT_ID`, else that of your credentials."""
+    deployment: str = ""
+    """Of `azure`: the deployment. Empty: the name of the model is that of its deployment."""
+    api_version: str = ""
+    """Of `azure`: the version of the interface. Empty: `OPENAI_API_VERSION`."""
     headers: dict[str, str] = {}
     """Headers for every request. One of `Authorization`, `X-Api-Key`, `Api-Key` counts as the key."""
 
@@ -402,6 +435,9 @@ class RequestSettings(Section, frozen=True, kw_only=True):
     """Seconds of silence in an answer after which it counts as broken."""
     max_request_bytes: RequestBytes = 20_000_000
     """Bytes of a request. A larger one is not sent; the error says what makes it smaller."""
+    fallback: tuple[str, ...] = ()
+    """Models that answer where one is overloaded or at its rate limit after all retries, as `provider/name[:effort]`:
+    the first that can be used and whose window has room for the conversation, until the turn is over."""
 
 
 class CatalogueSettings(Section, frozen=True, kw_only=True):
@@ -468,6 +504,8 @@ class Settings(Section, frozen=True, kw_only=True):
     catalogue: CatalogueSettings = CatalogueSettings()
     update: UpdateSettings = UpdateSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
+    profiles: dict[str, Settings] = {}
+    """Settings that count when `--profile NAME` asks for them."""
 
     def compaction_for(self, model: str) -> CompactionSettings:
         """Return the compaction settings with what `[models."provider/name"]` sets for this model."""

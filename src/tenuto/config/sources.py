@@ -1,13 +1,14 @@
 """Where settings come from: files and environment variables.
 
 Read in this order, later wins: the defaults of `config/settings.py`, `$TENUTO_HOME/settings.toml`,
-`.tenuto/settings.toml` of the project (as far as `config/trust.py` lets it), environment variables. A broken file or a
-wrong value never stops the agent: that value keeps its default and a problem line says what to do.
+`.tenuto/settings.toml` of the project (as far as `config/trust.py` lets it), the user's profile that `TENUTO_PROFILE`
+names (`--profile` sets it), environment variables. A broken file or a wrong value never stops the agent: that value
+keeps its default and a problem line says what to do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -15,10 +16,12 @@ import msgspec
 
 from tenuto.config.project import RefusedFileError, find_upwards, project_root, read_text
 from tenuto.config.settings import Settings
+from tenuto.text.bounding import shorten
 
 if TYPE_CHECKING:
     from tenuto.config.consent import Project, TrustItem
 
+PROFILE = "TENUTO_PROFILE"
 PROJECT_FILE = Path(".tenuto") / "settings.toml"
 TOP_LEVEL_VARIABLES = {"TENUTO_MODEL": "model", "TENUTO_MODE": "mode", "TENUTO_MAX_OUTPUT_TOKENS": "max_output_tokens"}
 """The keys that are in no section."""
@@ -33,7 +36,7 @@ def home_directory(environ: Mapping[str, str]) -> Path:
 class Source(msgspec.Struct, frozen=True, kw_only=True):
     """One place that settings come from: a file, or the environment. `values` are those that hold, as they stand there.
 
-    `problems` has a line for each that does not; `text` is the file's.
+    `problems` has a line for each that does not; `text` is the file's. A profile stands `within` a table of it.
     """
 
     name: str
@@ -41,6 +44,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[str, ...] = ()
     text: str = ""
     is_project: bool = False
+    within: tuple[str, ...] = ()
 
 
 class Made(msgspec.Struct, frozen=True):
@@ -90,7 +94,9 @@ def made_settings(sources: Sequence[Source]) -> list[Made]:
     for source in reversed(sources):
         leaves = list(_leaves(source.values, ()))
         lines = find_lines(source.text) if leaves else {}
-        found[:0] = [Made(key, value, source.name, lines.get(key), key in held) for key, value in leaves]
+        found[:0] = [
+            Made(key, value, source.name, lines.get((*source.within, *key)), key in held) for key, value in leaves
+        ]
         held.update(key for key, _ in leaves)
     return found
 
@@ -105,10 +111,14 @@ def _leaves(values: Mapping[str, Any], before: tuple[str, ...]) -> Iterator[tupl
 
 def read_sources(home: Path, project: Path | None, environ: Mapping[str, str]) -> list[Source]:
     """Return the places of settings that there are, the weakest first."""
-    own = home / "settings.toml"
-    sources = [_read_file(own)]
+    own = _read_file(home / "settings.toml")
+    profile = _read_profile(own, environ.get(PROFILE, ""))
+    sources = [own]
     if project is not None and (file := find_upwards(project, home, PROJECT_FILE)) is not None:
-        sources.append(_read_project_file(file, sources[0], project, home))
+        mode = profile.values.get("mode", own.values.get("mode", Settings().mode))
+        sources.append(_read_project_file(file, own.name, mode, (project, home)))
+    if profile.values or profile.problems:
+        sources.append(profile)
     problems: list[str] = []
     values = _accept(_from_environment(environ, problems), ENVIRONMENT, problems)
     return [*sources, Source(name=ENVIRONMENT, values=values, problems=tuple(problems))]
@@ -128,16 +138,45 @@ def _read_file(file: Path) -> Source:
     return Source(name=str(file), values=values, problems=tuple(problems), text=text)
 
 
-def _read_project_file(file: Path, own: Source, cwd: Path, home: Path) -> Source:
-    """Read a project's settings; they count as far as the user's `own` and their trust let them."""
+def _read_profile(own: Source, name: str) -> Source:
+    """Return what the user's `own` file has under a profile's name; nothing for an empty one."""
+    within = ("profiles", name)
+    if not name:
+        return Source(name=own.name, values={}, within=within)
+    profiles = own.values.get("profiles", {})
+    if name not in profiles:
+        return Source(name=own.name, values={}, problems=(explain_profile(own.name, name, profiles),), within=within)
+    return Source(name=own.name, values=profiles[name], text=own.text, within=within)
+
+
+def explain_profile(file: str, name: str, profiles: Iterable[str]) -> str:
+    """Return a line on a profile that there is not."""
+    from tenuto.text.matching import did_you_mean
+
+    near = did_you_mean(name, profiles) or (f"; there are {', '.join(profiles)}" if list(profiles) else "")
+    return f"there is no profile “{shorten(name, 60)}” in {file}{near}"
+
+
+def missing_profile(home: Path, name: str) -> str:
+    """Return a line on a profile that the user's file does not have, empty where it has it."""
+    own = _read_file(home / "settings.toml")
+    profiles = own.values.get("profiles", {})
+    return "" if name in profiles else explain_profile(own.name, name, profiles)
+
+
+def _read_project_file(file: Path, own: str, mode: object, places: tuple[Path, Path]) -> Source:
+    """Read a project's settings; they count as far as the user's `mode` and their trust let them.
+
+    `own` is the user's file; `places` are the working directory and Tenuto's home.
+    """
     problems: list[str] = []
     text, values = _read_toml(file, (project_root(file.parent.parent),), problems)
     values = _accept(values, str(file), problems, text)
     if values:
         from tenuto.config.trust import keep_allowed  # few projects have settings
 
-        values, said = keep_allowed(values, own.values.get("mode", Settings().mode), file, (cwd, home))
-        problems += [f"{file}: {line.format(own=own.name)}" for line in said]
+        values, said = keep_allowed(values, mode, file, places)
+        problems += [f"{file}: {line.format(own=own)}" for line in said]
     return Source(name=str(file), values=values, problems=tuple(problems), text=text, is_project=True)
 
 

@@ -40,6 +40,7 @@ NEVER_KEYS = frozenset(
         "hooks",
         "keys",
         "mcp",
+        "profiles",
         "providers",
         "sandbox",
         "tools.mask_sent",

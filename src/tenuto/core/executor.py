@@ -417,6 +417,7 @@ class Executor:
         """Switch the model from the next request on; compact first what is too large for it, if nothing runs."""
         live = self._opener.live(operation.session_id)
         change = await find_model(live, operation.model)
+        live.models.note_chosen(change.facts.id)
         if self.tasks.running(live.id) is not None or not is_too_small(live, change.facts):
             change_model(live, change)
             return

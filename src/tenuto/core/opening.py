@@ -17,6 +17,7 @@ from tenuto.core.bus import EventBus
 from tenuto.core.closing import close_session
 from tenuto.core.errors import UsageError
 from tenuto.core.extension_acts import acts_in
+from tenuto.core.models import open_models
 from tenuto.core.session_tools import begin_servers, connect_tools
 from tenuto.core.state.approvals import OpenApprovals
 from tenuto.core.state.children import Children
@@ -29,7 +30,7 @@ from tenuto.core.transcript import recent_events
 from tenuto.core.trusting import Trusting
 from tenuto.guard.rules import read_rules
 from tenuto.guard.terminal import sanitize_line
-from tenuto.model.registry import OFFLINE_MODEL, ModelRegistry
+from tenuto.model.registry import OFFLINE_MODEL
 from tenuto.protocol.entry import DirectoryEntry, Mode, ModeEntry, ModelEntry
 from tenuto.protocol.event import ReplayFinishedEvent, SessionOpenedEvent, TodoChangedEvent
 from tenuto.protocol.message import DeveloperMessage
@@ -98,17 +99,16 @@ class Opener:
         self._in_use = SettingsInUse(settings)
         self._bus = bus
         self._tools = ToolRegistry()
-        self.models = ModelRegistry(settings, start.home, start.environ)
+        self.models = open_models(settings, start.home, start.environ)
         self.extensions = Extensions(start.home, settings.extensions, self._tools, self.models, start.extensions)
         self.trusting = Trusting(start.home)
         self._current: LiveSession | None = None
         self._refreshing: asyncio.Task[None] | None = None
         self._checking: asyncio.Task[None] | None = None
         own = settings.approvals
-        rules, unread = read_rules({"allow": own.allow, "ask": own.ask, "deny": own.deny}, "settings")
+        rules, self._remarks = read_rules({"allow": own.allow, "ask": own.ask, "deny": own.deny}, "settings")
+        """The second is what the user has to know of how the session was found and opened."""
         self._given = [*rules, *start.rules]
-        self._remarks: list[str] = unread
-        """What the user has to know of how the session was found and opened."""
         self._assumed = ""
         """The model of a first run, while neither user nor settings nor session have named one."""
         self.parting = ""

@@ -21,8 +21,8 @@ from tenuto.core.state.request import build_request
 from tenuto.evaluation.phrases import SetName
 from tenuto.evaluation.scripted import SUMMARISERS, Account, ScriptedModel, ScriptedTransport, Summariser, count_request
 from tenuto.evaluation.stories import KINDS, Call, Fact, Kind, Step, Story, Turn, View, log_chars, make_story
-from tenuto.evaluation.wires import read_request
-from tenuto.model.endpoint import Endpoint, ProviderKind
+from tenuto.evaluation.wires import Wire, read_request
+from tenuto.model.endpoint import Endpoint
 from tenuto.model.http.transport import register_transport, unregister_transport
 from tenuto.model.registry import new_client
 from tenuto.protocol.event import AnyEvent, CompactionEndEvent, CompactionStartEvent
@@ -44,7 +44,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     window: int
     rounds: int = 11
     summariser: Summariser = "honest"
-    protocol: ProviderKind = "anthropic"
+    protocol: Wire = "anthropic"
     phrases: SetName = "known"
 
 

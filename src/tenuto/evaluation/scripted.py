@@ -18,8 +18,7 @@ from typing import Any, Literal
 
 from tenuto.compaction.summary.prompts import SAME_PREFIX
 from tenuto.evaluation.stories import FROM_USER, Fact, Kind, Step, View
-from tenuto.evaluation.wires import Reply, Request, ToolCall, Usage, read_request, refusal, stream, too_long
-from tenuto.model.endpoint import ProviderKind
+from tenuto.evaluation.wires import Reply, Request, ToolCall, Usage, Wire, read_request, refusal, stream, too_long
 from tenuto.model.errors import classify
 from tenuto.model.json_access import as_dict, as_list
 from tenuto.protocol.model import ModelError
@@ -158,8 +157,8 @@ class Account:
 class ScriptedModel:
     """Answers requests. `facts` are those that hold now; `look` is called once with what the next step is sent."""
 
-    def __init__(self, kind: ProviderKind, window: int, summariser: Summariser, seed: int) -> None:
-        self.kind: ProviderKind = kind
+    def __init__(self, kind: Wire, window: int, summariser: Summariser, seed: int) -> None:
+        self.kind: Wire = kind
         self.window = window
         self.account = Account()
         self.facts: dict[Fact, None] = {}

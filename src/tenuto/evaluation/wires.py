@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
-from tenuto.model.endpoint import ProviderKind
 from tenuto.model.json_access import as_count, as_dict, as_list, decode_object
 from tenuto.protocol.message import StopReason
 
@@ -16,6 +15,10 @@ _UNREAD = frozenset({"type", "role", "id", "call_id", "tool_use_id", "tool_call_
 _RESULT_IDS = {"anthropic": "tool_use_id", "openai": "call_id", "openai-chat": "tool_call_id"}
 _OUTPUT_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 _CHAT_STOPS = {"tool_use": "tool_calls", "refusal": "content_filter"}
+
+
+Wire = Literal["anthropic", "openai", "openai-chat"]
+"""The protocols that the scripted model speaks."""
 
 
 class ToolCall(msgspec.Struct, frozen=True):
@@ -64,7 +67,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     asked: int
 
 
-def read_request(kind: ProviderKind, body: bytes) -> Request:
+def read_request(kind: Wire, body: bytes) -> Request:
     """Read a request's body."""
     value = decode_object(body)
     if value is None:
@@ -146,7 +149,7 @@ def _without_marks(value: Any) -> Any:
     return value
 
 
-def too_long(kind: ProviderKind, size: int, window: int) -> str:
+def too_long(kind: Wire, size: int, window: int) -> str:
     """Return what a provider says of a request of `size` tokens over its window, as its error's body."""
     if kind == "anthropic":
         error = {"type": "invalid_request_error", "message": f"prompt is too long: {size} tokens > {window} maximum"}
@@ -161,7 +164,7 @@ def too_long(kind: ProviderKind, size: int, window: int) -> str:
     return refusal(kind, text, "context_length_exceeded")
 
 
-def refusal(kind: ProviderKind, text: str, code: str | None = None) -> str:
+def refusal(kind: Wire, text: str, code: str | None = None) -> str:
     """Return the body of a 400 that says `text`."""
     error: dict[str, Any] = {"type": "invalid_request_error", "message": text}
     if kind == "anthropic":
@@ -169,7 +172,7 @@ def refusal(kind: ProviderKind, text: str, code: str | None = None) -> str:
     return json.dumps({"error": {**error, "param": None, "code": code}})
 
 
-def stream(kind: ProviderKind, reply: Reply, usage: Usage, number: int) -> Iterator[bytes]:
+def stream(kind: Wire, reply: Reply, usage: Usage, number: int) -> Iterator[bytes]:
     """Yield an answer as its stream; `number` is the request's."""
     match kind:
         case "anthropic":

@@ -1,1 +1,1 @@
-"""Model clients over three wire formats, and the built-in offline model."""
+"""Model clients over four wire formats, and the built-in offline model."""

@@ -56,6 +56,14 @@ GPT = (
     Levels(r"gpt-(?:[6-9]|\d\d)", "reasoning", _LOW_TO_MAX),
 )
 """`ultra` is no level of the API: Codex makes several agents at `max` of it. A list that names it is believed."""
+GEMINI = (
+    Levels(r"gemini-3-pro", "reasoning", ("low", "high")),
+    Levels(r"gemini-(?:[3-9]|\d\d)[\d.-]*-pro", "reasoning", _LOW_TO_HIGH),
+    Levels(r"gemini-(?:[3-9]|\d\d)", "reasoning", ("minimal", *_LOW_TO_HIGH)),
+    Levels(r"gemini-2[.-]5-pro", "reasoning", _LOW_TO_HIGH),
+    Levels(r"gemini-2[.-]5", "reasoning", ("none", *_LOW_TO_HIGH)),
+    Levels(r"gemini-[12]|gemma", "reasoning", ()),
+)
 BUDGETS = {"low": 4_096, "medium": 12_288, "high": 32_000}
 """Tokens for thinking, by level, for models that are told how many."""
 MIN_BUDGET = 1_024
@@ -73,6 +81,8 @@ def find_levels(name: str, kind: ProviderKind) -> Levels | None:
             rows = GPT
         case "openai-chat":
             rows = () if "/" in name else GPT
+        case "gemini":
+            rows = GEMINI
     short = name.lower().rpartition("/")[2]
     return next((row for row in rows if re.match(row.pattern, short)), None)
 

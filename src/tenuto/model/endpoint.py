@@ -8,7 +8,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-ProviderKind = Literal["anthropic", "openai", "openai-chat"]
+ProviderKind = Literal["anthropic", "openai", "openai-chat", "gemini"]
+Cloud = Literal["", "bedrock", "vertex", "azure"]
 
 
 VENDOR_HOSTS: dict[ProviderKind, str] = {"anthropic": "api.anthropic.com", "openai": "api.openai.com"}
@@ -25,8 +26,26 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     base_url: str
     key: str = ""
     key_name: str = ""
+    key_command: str = ""
+    """The user's command that prints the key, where it is not known."""
+    key_seconds: float = 3600.0
+    """How long what it printed is used."""
+    is_stored: bool = False
+    """Whether `tenuto login` has stored the key."""
+    keyring: str = ""
+    """The service under which the key is in the system's keyring, where it is not known."""
     bearer_only: bool = False
     """The key is a token for `Authorization: Bearer` and nothing else (ANTHROPIC_AUTH_TOKEN)."""
+    cloud: Cloud = ""
+    """Whose SDK reaches it, where that is none of ours."""
+    has_own_address: bool = False
+    """Whether the user named the address, which the SDK else knows."""
+    region: str = ""
+    profile: str = ""
+    """AWS: the profile of the user's configuration there."""
+    project: str = ""
+    deployment: str = ""
+    api_version: str = ""
     headers: Mapping[str, str] = {}
     connect_timeout: float = 15.0
     stream_timeout: float = 300.0
@@ -61,11 +80,28 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
         """Return the full URL of `path`, which begins with a slash."""
         return self.base_url.rstrip("/") + path
 
+    @property
+    def has_key(self) -> bool:
+        """Whether there is a key, known or to be fetched."""
+        return bool(self.key or self.key_command or self.keyring)
+
+    def key_headers(self, key: str) -> dict[str, str]:
+        """Return the headers that carry a key; none for an empty one.
+
+        Anthropic's API takes it as a bearer token; gateways may know only `x-api-key`, so both go to every other
+        address (anchors A1.1).
+        """
+        if not key:
+            return {}
+        if self.kind == "gemini":
+            return {"x-goog-api-key": key}
+        both = self.kind == "anthropic" and not self.is_vendors_own and not self.bearer_only
+        return {"authorization": f"Bearer {key}", **({"x-api-key": key} if both else {})}
+
     def bearer_headers(self) -> dict[str, str]:
         """Return the headers of both OpenAI protocols."""
-        key = {"authorization": f"Bearer {self.key}"} if self.key else {}
         accept = "text/event-stream, application/json"
-        return {"content-type": "application/json", "accept": accept, **key, **self.headers}
+        return {"content-type": "application/json", "accept": accept, **self.key_headers(self.key), **self.headers}
 
 
 def host_of(url: str) -> str:

@@ -1,7 +1,4 @@
-"""Which providers there are: built in, of the settings, on this machine; and the room's own small files.
-
-The files are JSON in `$TENUTO_HOME`: mode 0600, replaced as a whole.
-"""
+"""Which providers there are, built in, of the settings, on this machine; and what was learned of their models."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -19,33 +16,19 @@ from msgspec import Struct
 from tenuto.config.settings import ProviderSettings, Settings
 from tenuto.guard.secrets import KNOWN
 from tenuto.model import json_access
-from tenuto.model.endpoint import Endpoint, ProviderKind, host_of
+from tenuto.model.access.stored import FILE, InKeyring, read_stored
+from tenuto.model.endpoint import Cloud, Endpoint, ProviderKind, host_of
+from tenuto.model.json_files import read_json, write_json
 from tenuto.model.model_list import facts_from_list
-from tenuto.private_files import make_directory, replace_file
 from tenuto.protocol.model import ModelError, ModelFacts
 from tenuto.text.matching import nearest
 
-Value = TypeVar("Value")
 LIST_MAX_AGE = 7 * 24 * 3600.0
 """Seconds for which a provider's list of models is not asked for again."""
 LEARNED_MAX_AGE = 7 * 24 * 3600.0
 """Seconds for which a window that a refusal named is believed without another refusal."""
 LOCAL_LIST_MAX_AGE = 60.0
 """The same for a server on this machine, which may have been started again with another window."""
-
-
-def read_json(path: Path, kind: type[Value]) -> Value | None:
-    """Return the file's content, `None` when it is missing, unreadable or something else."""
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=kind)
-    except (OSError, msgspec.DecodeError):
-        return None
-
-
-def write_json(path: Path, value: object) -> None:
-    """Replace the file in one step; mode 0600 under any umask, its folder 0700. Raises `OSError`."""
-    make_directory(path.parent)
-    replace_file(path, msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")
 
 
 class LearnedWindow(msgspec.Struct, frozen=True):
@@ -122,18 +105,6 @@ def list_path(home: Path, provider: str, base_url: str) -> Path:
     return home / "cache" / f"models-{readable}-{hashlib.sha256(base_url.encode()).hexdigest()[:8]}.json"
 
 
-FILE = "auth.json"
-
-
-def read_keys(home: Path) -> dict[str, str]:
-    """Return the stored keys by provider. A file that others may read is closed to them."""
-    path = home / FILE
-    with contextlib.suppress(OSError):
-        if path.stat().st_mode & 0o077:
-            path.chmod(0o600)
-    return read_json(path, dict[str, str]) or {}
-
-
 USUAL_PORTS = (("ollama", 11434), ("lmstudio", 1234), ("llamacpp", 8080))
 PROBE_SECONDS = 0.4
 MAX_LIST_BYTES = 1_000_000
@@ -189,9 +160,25 @@ BUILT_IN: Mapping[str, tuple[ProviderKind, str, str, str]] = {
     "anthropic": ("anthropic", "https://api.anthropic.com", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"),
     "openai": ("openai", "https://api.openai.com/v1", "OPENAI_API_KEY", "OPENAI_BASE_URL"),
     "openai-chat": ("openai-chat", "https://api.openai.com/v1", "OPENAI_API_KEY", "OPENAI_BASE_URL"),
+    "gemini": (
+        "gemini",
+        "https://generativelanguage.googleapis.com/v1beta",
+        "GEMINI_API_KEY",
+        "GOOGLE_GEMINI_BASE_URL",
+    ),
 }
 """Name: wire, address, the variable of the key, the variable of the address."""
 
+CLOUDS: Mapping[str, tuple[Cloud, ProviderKind]] = {
+    "bedrock": ("bedrock", "anthropic"),
+    "vertex": ("vertex", "anthropic"),
+    "azure": ("azure", "openai-chat"),
+}
+"""Names of providers that an SDK reaches: whose it is, and what is spoken there."""
+AZURE_VERSION = "2025-04-01-preview"
+"""Of Azure's interface, where nobody names one."""
+OTHER_VARIABLES = {"GEMINI_API_KEY": "GOOGLE_API_KEY"}
+"""What is looked at where the variable of a key is not set."""
 LOCAL_PORTS = dict(USUAL_PORTS)
 
 
@@ -218,19 +205,25 @@ class Endpoints:
 
     def ready(self) -> list[Endpoint]:
         """Return the endpoints that can be used: with a key, or without the need of one."""
-        endpoints = [self.get(name) for name in self.names()]
-        return [endpoint for endpoint in endpoints if self.missing_key(endpoint) is None]
+        found: list[Endpoint] = []
+        for name in self.names():
+            with contextlib.suppress(ModelError):  # a setting is wrong, which is said where it is used
+                endpoint = self.get(name)
+                found += [endpoint] if self.missing_key(endpoint) is None else []
+        return found
 
     def get(self, provider: str) -> Endpoint:
         """Return the endpoint of a provider. Raises `ModelError` for an unknown name."""
         own = self._settings.providers.get(provider) or self._added.get(provider)
         if provider in BUILT_IN:
             return self._built_in(provider, own)
+        if provider in CLOUDS:
+            return self._cloud(provider, own or ProviderSettings())
         if own is not None:
-            return self._make(provider, own.kind, own.base_url, own.api_key_env, own.headers)
+            return self._make(provider, own.kind, own.base_url, own.api_key_env, own)
         if provider in LOCAL_PORTS:
-            return self._make(provider, "openai-chat", f"http://127.0.0.1:{LOCAL_PORTS[provider]}/v1", "", {})
-        known = [*self.names(), *LOCAL_PORTS, "offline"]
+            return self._make(provider, "openai-chat", f"http://127.0.0.1:{LOCAL_PORTS[provider]}/v1", "")
+        known = list(dict.fromkeys([*self.names(), *CLOUDS, *LOCAL_PORTS, "offline"]))
         place = f"[providers.{provider}] in {self._home / 'settings.toml'}"
         near = nearest(provider, known)
         meant = f"did you mean {near}? " if near else ""
@@ -239,37 +232,101 @@ class Endpoints:
 
     def local(self, servers: Iterable[LocalServer]) -> list[Endpoint]:
         """Return the endpoints of servers that were found on this machine."""
-        return [self._make(server.provider, "openai-chat", server.base_url, "", {}) for server in servers]
+        return [self._make(server.provider, "openai-chat", server.base_url, "") for server in servers]
 
     def missing_key(self, endpoint: Endpoint) -> ModelError | None:
         """Return the error for a provider that needs a key and has none."""
-        if endpoint.key or not endpoint.key_name or endpoint.is_local or _carries_key(endpoint):
+        if endpoint.has_key or not endpoint.key_name or endpoint.is_local or _carries_key(endpoint):
             return None
-        hint = f"set {endpoint.key_name}, or choose another model with /model or --model; offline/tenuto needs no key"
+        hint = (
+            f"set {endpoint.key_name}, run tenuto login {endpoint.provider}, or choose another model with /model or "
+            "--model; offline/tenuto needs no key"
+        )
         return ModelError("auth", f"there is no key for {endpoint.provider}", hint=hint)
+
+    def source_of_key(self, endpoint: Endpoint) -> str:
+        """Return where the key of an endpoint comes from, and never the key; empty where it has none and needs one."""
+        if endpoint.key_command:
+            return "api_key_cmd of the settings"
+        if endpoint.is_stored:
+            return "the keyring" if endpoint.keyring else FILE
+        if endpoint.key:
+            return "ANTHROPIC_AUTH_TOKEN" if endpoint.bearer_only else endpoint.key_name
+        if self.missing_key(endpoint) is not None:
+            return ""
+        return "not needed" if endpoint.is_local or not endpoint.key_name else "a header of the settings"
 
     def _built_in(self, provider: str, own: ProviderSettings | None) -> Endpoint:
         kind, base_url, key_name, url_name = BUILT_IN[provider]
         base_url = self._environ.get(url_name, "") or base_url
-        headers: Mapping[str, str] = {}
         if own is not None:
-            # `kind` cannot be told from its default: Anthropic's name always means its wire.
-            kind = kind if provider == "anthropic" else own.kind
-            base_url, key_name, headers = own.base_url or base_url, own.api_key_env or key_name, own.headers
-        return self._make(provider, kind, base_url, key_name, headers)
+            # `kind` cannot be told from its default: these names always mean their wires.
+            kind = kind if provider in ("anthropic", "gemini") else own.kind
+            base_url, key_name = own.base_url or base_url, own.api_key_env or key_name
+        return self._make(provider, kind, base_url, key_name, own)
+
+    def _cloud(self, provider: str, own: ProviderSettings) -> Endpoint:
+        """Return the endpoint of a cloud. Raises `ModelError` for a region or an address that nobody names."""
+        cloud, kind = CLOUDS[provider]
+        region, address, key_name = own.region, own.base_url, ""
+        if cloud == "azure":
+            address = address or self._first("AZURE_OPENAI_ENDPOINT")
+            key_name = own.api_key_env or "AZURE_OPENAI_API_KEY"
+            if not address:
+                raise _missing("address", "AZURE_OPENAI_ENDPOINT", "base_url", provider)
+        else:
+            names = ("AWS_REGION", "AWS_DEFAULT_REGION") if cloud == "bedrock" else ("CLOUD_ML_REGION",)
+            region = region or self._first(*names)
+            if not region and not own.aws_profile:
+                raise _missing("region", names[0], "region", provider)
+            host = (
+                f"bedrock-runtime.{region}.amazonaws.com"
+                if cloud == "bedrock"
+                else f"{region}-aiplatform.googleapis.com"
+            )
+            address = address or f"https://{host}"
+        found = self._make(provider, kind, address, key_name, own)
+        return msgspec.structs.replace(
+            found,
+            base_url=address.strip().rstrip("/"),
+            cloud=cloud,
+            has_own_address=bool(own.base_url),
+            region=region,
+            profile=own.aws_profile,
+            project=own.project or self._first("ANTHROPIC_VERTEX_PROJECT_ID"),
+            deployment=own.deployment,
+            api_version=own.api_version or self._first("OPENAI_API_VERSION") or AZURE_VERSION,
+            **({} if cloud == "azure" else {"key": "", "bearer_only": False}),
+        )
+
+    def _first(self, *names: str) -> str:
+        """Return the first of these variables that is set."""
+        return next(filter(None, (self._environ.get(name, "") for name in names)), "")
 
     def _make(
-        self, provider: str, kind: ProviderKind, base_url: str, key_name: str, headers: Mapping[str, str]
+        self, provider: str, kind: ProviderKind, base_url: str, key_name: str, own: ProviderSettings | None = None
     ) -> Endpoint:
+        own = own or ProviderSettings()
         base_url = base_url.strip().rstrip("/")
         if not base_url.startswith(("http://", "https://")) or not host_of(base_url):
             hint = f"set base_url under [providers.{provider}], for example https://host/v1"
             raise ModelError("invalid", f"the address “{base_url}” of {provider} is not a URL", hint=hint)
-        key = (self._environ.get(key_name, "") if key_name else "") or read_keys(self._home).get(provider, "")
-        token = self._environ.get("ANTHROPIC_AUTH_TOKEN", "") if kind == "anthropic" and not key else ""
+        if key_name in OTHER_VARIABLES and not self._environ.get(key_name):
+            other = OTHER_VARIABLES[key_name]
+            key_name = other if self._environ.get(other) else key_name
+        key = self._environ.get(key_name, "") if key_name else ""
+        command = own.api_key_cmd if not key else ""
+        stored = read_stored(self._home).get(provider, "") if not (key or command) else ""
+        service = stored.keyring if isinstance(stored, InKeyring) else ""
+        key = key or (stored if isinstance(stored, str) else "")
+        token = (
+            self._environ.get("ANTHROPIC_AUTH_TOKEN", "")
+            if kind == "anthropic" and not (key or command or service)
+            else ""
+        )
         KNOWN.learn(key_name or f"key of {provider}", key or token)
         KNOWN.learn_url(f"password of {provider}", base_url)
-        for name, value in headers.items():
+        for name, value in own.headers.items():
             KNOWN.learn(f"header {name}", value.removeprefix("Bearer "))
         request = self._settings.request
         return Endpoint(
@@ -279,11 +336,20 @@ class Endpoints:
             key=(key or token).strip(),
             key_name=key_name,
             bearer_only=bool(token),
-            headers=headers,
+            key_command=command,
+            key_seconds=own.api_key_seconds,
+            is_stored=bool(stored),
+            keyring=service,
+            headers=own.headers,
             connect_timeout=request.connect_timeout,
             stream_timeout=request.stream_timeout,
             max_request_bytes=request.max_request_bytes,
         )
+
+
+def _missing(what: str, variable: str, setting: str, provider: str) -> ModelError:
+    hint = f"set {variable}, or {setting} under [providers.{provider}]"
+    return ModelError("invalid", f"nobody says the {what} of {provider}", hint=hint)
 
 
 def _carries_key(endpoint: Endpoint) -> bool:

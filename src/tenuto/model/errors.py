@@ -294,11 +294,20 @@ def _hint(kind: ErrorKind, observed: int | None, limit: int | None, wait: float 
             return ""
 
 
+def _about_key(endpoint: Endpoint) -> str:
+    """Return what to look at when a server refuses the key."""
+    if endpoint.key_command:
+        return f"does api_key_cmd under [providers.{endpoint.provider}] print the right one?"
+    if endpoint.is_stored:
+        return f"tenuto login {endpoint.provider} stores another one"
+    return f"is {endpoint.key_name} right?" if endpoint.key else f"set {endpoint.key_name}"
+
+
 def with_hint(error: ModelError, endpoint: Endpoint) -> ModelError:
     """Return the error with what the user can do about it at this endpoint."""
     hint = error.hint
-    if error.kind == "auth" and endpoint.key_name:
-        done = f"is {endpoint.key_name} right?" if endpoint.key else f"set {endpoint.key_name}"
+    if error.kind == "auth" and (endpoint.key_name or endpoint.has_key):
+        done = _about_key(endpoint)
         hint = f"{endpoint.provider} at {endpoint.host} did not accept the key; {done}"
     elif error.kind == "not_found" and error.status == 404:
         hint = f"the address is {endpoint.base_url}; /model lists the models that can be used"

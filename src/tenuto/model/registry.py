@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -11,8 +12,10 @@ from typing import Any
 
 import msgspec
 
-from tenuto.config.settings import ProviderSettings, Settings
-from tenuto.model import model_list
+from tenuto.config.settings import ModelSettings, ProviderSettings, Settings
+from tenuto.guard.secrets import KNOWN
+from tenuto.model import json_access, model_list
+from tenuto.model.access.supply import KeySupply, RunCommand, supply_for
 from tenuto.model.catalogue.lookup import Catalogue
 from tenuto.model.catalogue.snapshot import FETCHED, CatalogueError
 from tenuto.model.efforts import explain_effort, explain_suffix, find_levels, odd_suffix
@@ -27,22 +30,26 @@ from tenuto.model.endpoints import (
     ModelList,
     find_local_servers,
     list_path,
-    read_json,
-    write_json,
 )
+from tenuto.model.http.transport import make_transport
+from tenuto.model.json_files import read_json, write_json
 from tenuto.model.offline import FACTS as OFFLINE_FACTS
 from tenuto.model.offline import OfflineClient
 from tenuto.model.wire.conversation import LoadBlob
-from tenuto.protocol.model import ModelClient, ModelError, ModelFacts
+from tenuto.protocol.model import ModelClient, ModelError, ModelFacts, Quirks
 
 OFFLINE = "offline"
 OFFLINE_MODEL = "offline/tenuto"
 DEFAULT_MODELS = {
     "anthropic": "claude-sonnet-5-5",
     "openai": "gpt-6-sol",
+    "gemini": "gemini-3.8-flash",
 }
 """What a first run uses when the environment has a key: the provider's all-round model."""
 LIST_SECONDS = 6.0
+RECENT = "cache/recent-models.json"
+RECENT_MODELS = 8
+"""So many are kept."""
 NO_CHAT = re.compile(
     r"embed|rerank|whisper|tts|transcri|dall-e|image|moderation|realtime|audio|sora|babbage|davinci", re.I
 )
@@ -63,7 +70,10 @@ class Provided(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ModelRegistry:
-    """Facts and clients by name. `load_blob` gives the bytes of an image by its hash; it may be set later."""
+    """Facts and clients by name. `load_blob` gives the bytes of an image by its hash; it may be set later.
+
+    `run_command` runs the commands that print keys.
+    """
 
     def __init__(
         self,
@@ -72,10 +82,13 @@ class ModelRegistry:
         environ: Mapping[str, str],
         load_blob: LoadBlob | None = None,
         clock: Callable[[], float] = time.time,
+        *,
+        run_command: RunCommand | None = None,
     ) -> None:
         self._settings = settings
         self._home = home
         self._clock = clock
+        self._run_command = run_command
         self._endpoints = Endpoints(settings, home, environ)
         self._learned = LearnedWindows(home, clock)
         self.catalogue = Catalogue(home / FETCHED)
@@ -83,6 +96,7 @@ class ModelRegistry:
         self._named: set[str] = set()
         self._lists: dict[str, ModelList | None] = {}
         self._asked: set[str] = set()
+        self._silent: dict[str, str] = {}
         self._clients: dict[str, ModelClient] = {}
         self._local: list[LocalServer] = []
         self._provided: dict[str, Provided] = {}
@@ -237,8 +251,31 @@ class ModelRegistry:
         """Return the models that can be used now: of every provider with a key, of local servers, and offline."""
         self._local = await find_local_servers()
         endpoints = [*self._endpoints.ready(), *self._endpoints.local(self._local)]
+        for provider in self._silent:  # it may answer by now
+            self._asked.discard(str(self._list_path(self._endpoints.get(provider))))
+        self._silent = {}
         await asyncio.gather(*(self._ask_list(endpoint) for endpoint in endpoints))
         return [self.facts(name) for name in self._names(endpoints)]
+
+    def silent(self) -> list[str]:
+        """Return a line for each provider that was asked for its list in vain, when all of them were asked last."""
+        return [f"{provider} gives no list of its models: {why}" for provider, why in self._silent.items()]
+
+    def is_listed(self, model_id: str) -> bool | None:
+        """Say whether a model is in its provider's list, `None` where there is no list."""
+        provider, name = split_id(model_id)
+        stored = None if self._has_no_address(provider) else self._stored_list(self._endpoints.get(provider))
+        return None if stored is None else stored.find(name) is not None
+
+    def recent(self) -> list[str]:
+        """Return the models that the user chose last, the newest first."""
+        return read_json(self._home / RECENT, list[str]) or []
+
+    def note_chosen(self, model_id: str) -> None:
+        """Keep that the user chose a model. A failing disk is no failure."""
+        chosen = [model_id, *(name for name in self.recent() if name != model_id)]
+        with contextlib.suppress(OSError):
+            write_json(self._home / RECENT, chosen[:RECENT_MODELS])
 
     def known_names(self) -> list[str]:
         """Return the ids of the models of every provider with a key, as far as they are known without asking it."""
@@ -262,7 +299,7 @@ class ModelRegistry:
         if self._settings.model:
             return self._settings.model
         for provider, name in DEFAULT_MODELS.items():
-            if self._endpoints.get(provider).key:
+            if self._endpoints.get(provider).has_key:
                 model = f"{provider}/{name}"
                 return self.listed_instead(model) or model
         for server in self._local:
@@ -357,7 +394,7 @@ class ModelRegistry:
         if self._has_no_address(provider):
             return False
         endpoint = self._endpoints.get(provider)
-        return endpoint.is_local and not endpoint.key
+        return endpoint.is_local and not endpoint.has_key
 
     def has_web_search(self, model_id: str) -> bool:
         """Say whether requests to a model have its provider's web search, as the setting says.
@@ -396,7 +433,8 @@ class ModelRegistry:
         missing = self._endpoints.missing_key(endpoint)
         if missing is not None:
             raise missing
-        return new_client(endpoint, self._load_blob)
+        supply = supply_for(endpoint, self._run_command, self._clock)
+        return new_client(endpoint, self._load_blob, supply)
 
     def _load_blob(self, sha256: str) -> bytes:
         """Look the loader up at the moment of use: it is set when a session is open."""
@@ -412,7 +450,7 @@ class ModelRegistry:
             facts = msgspec.structs.replace(facts, max_output_tokens=own.max_output_tokens, output_source="settings")
         if own.thinking is not None:
             facts = msgspec.structs.replace(facts, thinking=own.thinking)
-        return facts
+        return msgspec.structs.replace(facts, quirks=_quirks(own))
 
     def _is_usable(self, model_id: str) -> bool:
         try:
@@ -425,8 +463,11 @@ class ModelRegistry:
         provider = self.catalogue.find_provider(endpoint.base_url)
         return [model.id for model in provider.models if model.window] if provider else []
 
+    def _list_path(self, endpoint: Endpoint) -> Path:
+        return list_path(self._home, endpoint.provider, endpoint.base_url)
+
     def _stored_list(self, endpoint: Endpoint) -> ModelList | None:
-        path = list_path(self._home, endpoint.provider, endpoint.base_url)
+        path = self._list_path(endpoint)
         key = str(path)
         if key not in self._lists:
             self._lists[key] = read_json(path, ModelList)
@@ -434,7 +475,9 @@ class ModelRegistry:
 
     async def _ask_list(self, endpoint: Endpoint) -> None:
         """Bring the stored list of a provider up to date if it is old and was not asked for in this process."""
-        path = list_path(self._home, endpoint.provider, endpoint.base_url)
+        if endpoint.cloud:  # none of them lists what an account can use
+            return
+        path = self._list_path(endpoint)
         stored = self._stored_list(endpoint)
         max_age = LOCAL_LIST_MAX_AGE if endpoint.is_local else LIST_MAX_AGE
         if stored is not None and 0 <= self._clock() - stored.fetched < max_age:
@@ -445,7 +488,11 @@ class ModelRegistry:
         try:
             async with asyncio.timeout(LIST_SECONDS):
                 models = await self.client(endpoint.provider).models()
-        except (ModelError, TimeoutError):
+        except ModelError as error:
+            self._silent[endpoint.provider] = str(error)
+            return
+        except TimeoutError:
+            self._silent[endpoint.provider] = f"no answer in {LIST_SECONDS:g} seconds"
             return
         except asyncio.CancelledError:
             self._asked.discard(str(path))
@@ -458,21 +505,49 @@ class ModelRegistry:
             return
 
 
-def new_client(endpoint: Endpoint, load_blob: LoadBlob) -> ModelClient:
-    """Return a client of the endpoint's wire."""
+def _quirks(own: ModelSettings) -> Quirks:
+    for name, value in own.headers.items():
+        KNOWN.learn(f"header {name}", value.removeprefix("Bearer "))
+    return Quirks(
+        one_call=not own.parallel_tools,
+        system_role=own.system_role,
+        output_limit_field=own.output_limit_field,
+        temperature=own.temperature,
+        top_p=own.top_p,
+        body=tuple((name, json_access.encode(value).decode()) for name, value in own.body.items()),
+        headers=tuple(own.headers.items()),
+    )
+
+
+def new_client(endpoint: Endpoint, load_blob: LoadBlob, supply: KeySupply | None = None) -> ModelClient:
+    """Return a client of the endpoint's wire; `supply` has its key where that is not known yet."""
+    if endpoint.cloud:
+        from tenuto.model.access.cloud import CloudTransport
+
+        transport = CloudTransport(endpoint)
+    else:
+        transport = make_transport(endpoint)
+    if supply is not None:
+        from tenuto.model.access.carried import KeyedTransport
+
+        transport = KeyedTransport(transport, endpoint, supply)
     match endpoint.kind:
         case "anthropic":
             from tenuto.model.anthropic.client import AnthropicClient
 
-            return AnthropicClient(endpoint, load_blob)
+            return AnthropicClient(endpoint, load_blob, transport)
         case "openai":
             from tenuto.model.openai.responses import ResponsesClient
 
-            return ResponsesClient(endpoint, load_blob)
+            return ResponsesClient(endpoint, load_blob, transport)
         case "openai-chat":
             from tenuto.model.openai.chat import ChatClient
 
-            return ChatClient(endpoint, load_blob)
+            return ChatClient(endpoint, load_blob, transport)
+        case "gemini":
+            from tenuto.model.gemini.client import GeminiClient
+
+            return GeminiClient(endpoint, load_blob, transport)
 
 
 def split_id(model_id: str) -> tuple[str, str]:

@@ -35,13 +35,26 @@ ErrorKind = Literal[
 RETRYABLE: frozenset[ErrorKind] = frozenset({"rate_limit", "overloaded", "broken_stream", "unreachable", "server"})
 
 
+class Quirks(msgspec.Struct, frozen=True, kw_only=True):
+    """What the user's settings change in the requests of one model. `body`: JSON by the name of a field."""
+
+    one_call: bool = False
+    system_role: str = ""
+    output_limit_field: str = ""
+    temperature: float | None = None
+    top_p: float | None = None
+    body: tuple[tuple[str, str], ...] = ()
+    headers: tuple[tuple[str, str], ...] = ()
+
+
 class ModelFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of a model. Token counts; `None` where nobody says; prices are US dollars per million tokens.
 
     `source` names where the window comes from: provider, settings, learned, catalogue (its address is known there),
     name (another provider's model of that name), nearest (an older version of its family), default. `output_source`
     and `price_source` say the same of the output limit and the prices, empty where there is none. `assumed_from` is
-    the catalogue's model behind what comes by name or is nearest. `efforts` are the levels that it has, empty where
+    the catalogue's model behind what comes by name or is nearest. `quirks` are what the
+    settings change in its requests. `efforts` are the levels that it has, empty where
     nobody knows; with `thinks_in_budget` each of them is a number of tokens.
     """
 
@@ -63,6 +76,7 @@ class ModelFacts(msgspec.Struct, frozen=True, kw_only=True):
     output_source: str = ""
     price_source: str = ""
     assumed_from: str = ""
+    quirks: Quirks = Quirks()
 
     @property
     def id(self) -> str:

@@ -17,10 +17,10 @@ from tenuto.cli.doctor import brought, files, guards, models, programs, screen
 from tenuto.cli.doctor.rows import Row, State, Streams, Surroundings, count_states, print_rows
 from tenuto.cli.parsing import Parser, parse_here, say_json
 from tenuto.config.sources import read_sources, settings_of
+from tenuto.core.models import open_models
 from tenuto.exit_codes import FAILED, OK
 from tenuto.guard.terminal import write_text
 from tenuto.model.endpoints import Endpoints
-from tenuto.model.registry import ModelRegistry
 from tenuto.tui.terminal.colours import has_colour
 from tenuto.version import __version__
 
@@ -106,7 +106,7 @@ async def examine(
     """Return the rows of all checks, in their order. A check that fails is a row."""
     sources = read_sources(home, cwd, environ)
     settings = settings_of(sources)
-    registry = ModelRegistry(settings, home, environ)
+    registry = open_models(settings, home, environ)
     endpoints = Endpoints(settings, home, environ)
     place = Surroundings(home, cwd, environ, streams, sources, settings, endpoints, registry, online, time.time())
     try:

@@ -10,18 +10,17 @@ from tenuto.cli.doctor.rows import Row, Surroundings
 from tenuto.cli.parsing import bare_url
 from tenuto.core.errors import UsageError
 from tenuto.core.state.windows import split_model
+from tenuto.model.access.supply import strangeness
 from tenuto.model.catalogue.refresh import MAX_AGE, last_attempt
 from tenuto.model.catalogue.snapshot import FETCHED
 from tenuto.model.endpoint import Endpoint
 from tenuto.model.endpoints import (
-    FILE,
     USUAL_PORTS,
     ModelList,
     find_local_servers,
     list_path,
-    read_json,
-    read_keys,
 )
+from tenuto.model.json_files import read_json
 from tenuto.model.registry import OFFLINE
 from tenuto.protocol.model import ModelError, ModelFacts
 from tenuto.text.figures import describe_origin, format_prices, format_seconds, plural
@@ -45,38 +44,17 @@ def _endpoints(place: Surroundings) -> Iterator[Endpoint | Row]:
 async def check_keys(place: Surroundings) -> list[Row]:
     """Tell where the key of each provider comes from, and never the key."""
     endpoints = [one for one in _endpoints(place) if isinstance(one, Endpoint)]
-    sources = {one.provider: _source_of_key(place, one) for one in endpoints}
+    sources = {one.provider: place.endpoints.source_of_key(one) for one in endpoints}
     details = tuple(f"{name}: {said or 'none'}" for name, said in sources.items())
     rows = [
         Row("keys", f"the key of {one.provider} {strange}", "problem", f"look at {sources[one.provider]}")
         for one in endpoints
-        if (strange := _strangeness(one.key))
+        if (strange := strangeness(one.key))
     ]
     there = sum(bool(said) for said in sources.values())
     if not there:
         return [*rows, Row("keys", "none", details=details)]
     return [*rows, Row("keys", f"{there} of {plural(len(sources), 'provider')} can be used", details=details)]
-
-
-def _source_of_key(place: Surroundings, endpoint: Endpoint) -> str:
-    if endpoint.key_name and place.environ.get(endpoint.key_name):
-        return endpoint.key_name
-    if read_keys(place.home).get(endpoint.provider):
-        return place.short(place.home / FILE)
-    if endpoint.bearer_only:
-        return "ANTHROPIC_AUTH_TOKEN"
-    if place.endpoints.missing_key(endpoint) is None:
-        return "not needed" if endpoint.is_local or not endpoint.key_name else "a header of the settings"
-    return ""
-
-
-def _strangeness(key: str) -> str:
-    """Return what is wrong with a key at first sight."""
-    if key[:1] in ("'", '"') or key[-1:] in ("'", '"'):
-        return "has quotes around it"
-    if any(character.isspace() for character in key):
-        return "has a space or a line break in it"
-    return "" if key.isascii() and key.isprintable() else "has characters that no key has"
 
 
 async def check_servers(place: Surroundings) -> list[Row]:

@@ -26,6 +26,7 @@ from tenuto.core.agent.overflow import (
     run_preflight,
 )
 from tenuto.core.agent.plans import plan_begun
+from tenuto.core.agent.turn import fall_back
 from tenuto.core.state.instructions import tell_nested, tell_remembered
 from tenuto.core.state.live import LiveSession
 from tenuto.core.state.pins import tell_pins
@@ -168,6 +169,8 @@ class ModelCall:
         self._chain = OverflowChain(live, submission_id)
         self._images = ImageRecovery(live, submission_id)
         self._failures = 0
+        self._tried: set[str] = set()
+        """The models that this step has had."""
         self._last_failure = ""
         self._budget_cuts = 0
         self._plan_begun = ""
@@ -248,8 +251,13 @@ class ModelCall:
             await self._chain.recover(error, request)
             return await self._build_request()
         self._failures += 1
-        await self._wait_before_retry(error, self._failures)
-        return request
+        if await self._wait_before_retry(error, self._failures):
+            return request
+        if not await fall_back(live, error, self._tried):
+            raise error
+        self._failures = 0
+        run_preflight(live, self._submission_id)
+        return await self._build_request()
 
     def _remember_output_limit(self, error: ModelError, limit: int) -> None:
         """The model's own limit holds for the next steps too; one that the size of this request makes does not."""
@@ -350,14 +358,15 @@ class ModelCall:
         if characters:
             live.notify(f"Discarded a partial answer ({characters:,} characters): {error}", "warning", keep=True)
 
-    async def _wait_before_retry(self, error: ModelError, failures: int) -> None:
+    async def _wait_before_retry(self, error: ModelError, failures: int) -> bool:
+        """Wait, where the failure may pass; whether it may."""
         live = self._live
         attempts = live.settings.request.retries
         import random
 
         delay = next_delay(error, failures, attempts, random.random())
         if delay is None:
-            raise error
+            return False
         self._last_failure = str(error)
         live.bus.publish(
             RetryEvent(
@@ -374,6 +383,7 @@ class ModelCall:
         except asyncio.CancelledError:
             self._keep_interrupted_text()
             raise
+        return True
 
     def _keep_interrupted_text(self) -> None:
         """What the user read before the interrupt stays in the conversation; calls and thinking do not."""

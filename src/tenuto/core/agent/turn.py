@@ -1,14 +1,18 @@
-"""What a turn was lent: approvals, a model and an effort that its command file or skill asks for, until it is over."""
+"""What a turn was lent until it is over.
+
+Approvals, a model and an effort that its command file or skill asks for; another model where one is overloaded.
+"""
 
 from __future__ import annotations
 
 from tenuto.core.errors import EXPECTED_FAILURES, UsageError
 from tenuto.core.state.live import LiveSession
 from tenuto.core.state.terms import KIND, lend
-from tenuto.core.state.windows import ModelChange, change_model, find_model, is_too_small
+from tenuto.core.state.windows import ModelChange, change_model, find_model, fits, is_too_small
 from tenuto.guard.terminal import sanitize_line
 from tenuto.model.efforts import EFFORTS
 from tenuto.protocol.entry import Terms
+from tenuto.protocol.model import ModelError
 from tenuto.text.bounding import shorten
 
 
@@ -42,6 +46,46 @@ def give_back(live: LiveSession) -> None:
     change_model(live, ModelChange(live.model.own or live.models.facts(model), effort))
     effort = f" with effort {live.effort}" if live.effort else ""
     live.notify(f"{live.facts.id}{effort} answers again.", kind=KIND, keep=True)
+
+
+OUT_OF_ROOM = frozenset({"overloaded", "rate_limit"})
+"""Failures that another model may not have."""
+FALLBACK_KIND = "fallback"
+
+
+async def fall_back(live: LiveSession, error: ModelError, tried: set[str]) -> bool:
+    """A model has failed in all its attempts: let the next of the settings answer the rest of the turn, if it can.
+
+    `tried` are the models that this step has had; those that cannot be used are told. Whether another one answers.
+    """
+    failed = live.facts.id
+    tried.add(failed)
+    if error.kind not in OUT_OF_ROOM:
+        return False
+    for name in _fallbacks(live):
+        try:
+            change = await find_model(live, name)
+            if change.facts.id in tried:
+                continue
+            tried.add(change.facts.id)
+            if not fits(live, change.facts):
+                raise UsageError(f"the conversation is too large for the model {change.facts.id}")
+        except EXPECTED_FAILURES as problem:
+            live.notify(f"{name} cannot answer for {failed}: {problem}", "warning", FALLBACK_KIND, keep=True)
+            continue
+        change_model(live, change, for_turn=True)
+        why = "is overloaded" if error.kind == "overloaded" else "has reached a rate limit"
+        text = f"{failed} {why}; {change.facts.id} answers the rest of this turn."
+        live.notify(text, "warning", FALLBACK_KIND, keep=True)
+        return True
+    return False
+
+
+def _fallbacks(live: LiveSession) -> tuple[str, ...]:
+    """Return the models that may answer for the session's own one: its own list, else that of all models."""
+    own = live.settings.models.get((live.model.own or live.facts).id)
+    listed = own.fallback if own is not None else None
+    return live.settings.request.fallback if listed is None else listed
 
 
 async def _choose_model(live: LiveSession, terms: Terms) -> ModelChange:

@@ -203,6 +203,11 @@ def is_too_small(live: LiveSession, facts: ModelFacts) -> bool:
     )
 
 
+def fits(live: LiveSession, facts: ModelFacts) -> bool:
+    """Say whether a request of now leaves another model's window the room for an answer, without a compaction."""
+    return live.measure().tokens <= live.budget(facts).trigger
+
+
 def change_model(live: LiveSession, change: ModelChange, *, for_turn: bool = False) -> None:
     """Use another model from the next request on; `for_turn`: until the turn is over."""
     model, effort = change.facts.id, change.effort

@@ -67,7 +67,7 @@ def config_options(
             current_value=present.id,
             options=[
                 SessionConfigSelectOption(
-                    value=facts.id, name=facts.id, description=describe(facts, present=False) or None
+                    value=facts.id, name=facts.id, description=" · ".join(describe(facts)) or None
                 )
                 for facts in known
             ],

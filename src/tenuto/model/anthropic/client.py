@@ -33,6 +33,7 @@ from tenuto.model.http.transport import Transport
 from tenuto.model.model_list import facts_from_list
 from tenuto.model.wire.client import Call, Field, Negotiation, WireClient, join_array, join_object, last_part
 from tenuto.model.wire.conversation import Encoded, LoadBlob, Run, taken_ids
+from tenuto.model.wire.quirks import quirky_headers, with_quirks
 from tenuto.protocol.model import (
     UNNAMED_OUTPUT,
     WEB_SEARCH,
@@ -44,6 +45,7 @@ from tenuto.protocol.model import (
 )
 
 VERSION = "2026-10-21"
+ONE_CALL: Field = ("tool_choice", b'{"type":"auto","disable_parallel_tool_use":true}')
 MAX_MARKS = 4
 MAX_PAGES = 10
 WAYS = frozenset({"request"})
@@ -86,7 +88,7 @@ class AnthropicClient:
             ]
             headers = self._headers(request, EDITING_BETA if editing else "")
             body = self._body(request, encoded, head, runs)
-            return Call(url, headers, body, decoder, prefix, ignored)
+            return Call(url, quirky_headers(request, headers), body, decoder, prefix, ignored)
 
         return self._wire.call(request, prepare)
 
@@ -148,15 +150,10 @@ class AnthropicClient:
         await self._wire.close()
 
     def _headers(self, request: ModelRequest | None = None, beta: str = "") -> dict[str, str]:
-        """Return the headers. The API takes the key as a bearer token; gateways may know only `x-api-key`, so both
-        go to every other address (anchors A1.1). A request that carries a compaction block names its beta (A1.9).
-        """
+        """Return the headers. A request that carries a compaction block names its beta (anchors A1.9)."""
         endpoint = self._endpoint
         headers = {"content-type": "application/json", "anthropic-version": VERSION}
-        if endpoint.key:
-            headers["authorization"] = f"Bearer {endpoint.key}"
-            if not endpoint.is_vendors_own and not endpoint.bearer_only:
-                headers["x-api-key"] = endpoint.key
+        headers |= endpoint.key_headers(endpoint.key)
         headers.update(endpoint.headers)
         carries = request is not None and begins_with_block(request.messages, endpoint.provider)
         own = [headers.pop(name) for name in list(headers) if name.lower() == "anthropic-beta"]
@@ -172,16 +169,15 @@ class AnthropicClient:
         """
         system = [block[:-1] + CACHE_MARK if place < 2 else block for place, block in enumerate(encoded.head)]
         marks = MAX_MARKS - min(2, len(system))
-        return join_object(
-            [
-                ("model", json_access.encode(request.model.name)),
-                *head,
-                *self._thinking(request),
-                ("tools", encoded.tools),
-                ("system", join_array(system) if system else b""),
-                ("messages", join_messages(runs, marks)),
-            ]
-        )
+        fields: list[Field] = [
+            ("model", json_access.encode(request.model.name)),
+            *head,
+            *self._thinking(request),
+            ("tools", encoded.tools),
+            ("system", join_array(system) if system else b""),
+            ("messages", join_messages(runs, marks)),
+        ]
+        return join_object(with_quirks(request, fields, ONE_CALL) if head else fields)
 
     def _thinking(self, request: ModelRequest) -> list[Field]:
         """Return the fields for thinking and effort, where the model has them and the server takes them."""

@@ -27,7 +27,12 @@ from tenuto.model.catalogue.snapshot import (
 from tenuto.model.endpoint import Endpoint, ProviderKind
 from tenuto.protocol.model import ModelFacts
 
-VENDORS: Mapping[ProviderKind, str] = {"anthropic": "anthropic", "openai": "openai", "openai-chat": "openai"}
+VENDORS: Mapping[ProviderKind, str] = {
+    "anthropic": "anthropic",
+    "openai": "openai",
+    "openai-chat": "openai",
+    "gemini": "google",
+}
 """Whose models a protocol was made for."""
 
 

@@ -12,10 +12,11 @@ from tenuto.model.endpoint import Endpoint
 from tenuto.model.http.transport import Transport
 from tenuto.model.json_access import as_count, as_dict, as_list, as_text
 from tenuto.model.model_list import facts_from_list
-from tenuto.model.openai.chat_encoder import ChatEncoder
+from tenuto.model.openai.chat_encoder import ChatEncoder, with_role
 from tenuto.model.openai.chat_stream import ChatDecoder
-from tenuto.model.wire.client import Call, WireClient, join_array, join_object
+from tenuto.model.wire.client import Call, Field, WireClient, join_array, join_object
 from tenuto.model.wire.conversation import Encoded, LoadBlob, taken_ids
+from tenuto.model.wire.quirks import quirky_headers, with_quirks
 from tenuto.protocol.model import ModelError, ModelFacts, ModelRequest, StreamPart
 
 
@@ -67,6 +68,7 @@ OPTIONAL = {
     "max_completion_tokens": "max_completion_tokens",
 }
 """Fields that some servers do not know, and how their refusals name them."""
+ONE_CALL: Field = ("parallel_tool_calls", b"false")
 OUTPUT_LIMITS = frozenset({"max_tokens", "max_completion_tokens"})
 """Two names of one thing."""
 
@@ -88,7 +90,7 @@ class ChatClient:
 
         def prepare() -> Call:
             decoder = ChatDecoder(self._endpoint.provider, taken_ids(request.messages))
-            return Call(url, headers, self._body(request, encoded), decoder, encoded.prefix)
+            return Call(url, quirky_headers(request, headers), self._body(request, encoded), decoder, encoded.prefix)
 
         return self._wire.call(request, prepare)
 
@@ -119,8 +121,9 @@ class ChatClient:
             field, other = other, field
         if not self._wire.negotiation.allows(field):
             field = other
+        field = request.model.quirks.output_limit_field or field
         options = {"stream_options": b'{"include_usage":true}'}
-        if request.max_output_tokens is not None:
+        if request.max_output_tokens is not None and field != "none":
             options[field] = b"%d" % request.max_output_tokens
         if request.effort:
             options["reasoning_effort"] = json_access.encode(request.effort)
@@ -130,12 +133,12 @@ class ChatClient:
 
     def _body(self, request: ModelRequest, encoded: Encoded) -> bytes:
         """Return the request; the conversation comes last, so that each request begins with the one before it."""
-        return join_object(
-            [
-                ("model", json_access.encode(request.model.name)),
-                ("stream", b"true"),
-                *self._options(request).items(),
-                ("tools", encoded.tools),
-                ("messages", join_array([*encoded.head, *encoded.bodies])),
-            ]
-        )
+        head, bodies = with_role(request.model.quirks.system_role, encoded.head, encoded.bodies)
+        fields: list[Field] = [
+            ("model", json_access.encode(request.model.name)),
+            ("stream", b"true"),
+            *self._options(request).items(),
+            ("tools", encoded.tools),
+            ("messages", join_array([*head, *bodies])),
+        ]
+        return join_object(with_quirks(request, fields, ONE_CALL))

@@ -143,3 +143,22 @@ def plain_if_text(content: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
     if all(block["type"] == "text" for block in content):
         return "\n\n".join(block["text"] for block in content)
     return content
+
+
+def with_role(role: str, head: Sequence[bytes], bodies: Sequence[bytes]) -> tuple[Sequence[bytes], Sequence[bytes]]:
+    """Return system message and conversation where the system prompt has another role; an empty one changes nothing.
+
+    As a user's message it stands in front of the first, in the same message: templates want the roles to alternate.
+    """
+    if role in ("", "system") or not head:
+        return head, bodies
+    system = msgspec.json.decode(head[0], type=dict[str, Any])
+    if role == "user" and bodies and bodies[0].startswith(b'{"role":"user"'):
+        first = msgspec.json.decode(bodies[0], type=dict[str, Any])
+        content = [*_as_blocks(system["content"]), *_as_blocks(first["content"])]
+        return [], [json_access.encode({"role": "user", "content": plain_if_text(content)}), *bodies[1:]]
+    return [json_access.encode({"role": role, "content": system["content"]})], bodies
+
+
+def _as_blocks(content: str | list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content

@@ -26,9 +26,11 @@ from tenuto.model.openai.responses_stream import ResponsesDecoder, normal_usage
 from tenuto.model.openai.web_search import ALLOWED_REFUSAL, REFUSAL, SOURCES, TOOL, allow_others
 from tenuto.model.wire.client import Call, Field, Negotiation, WireClient, join_array, join_object, last_part
 from tenuto.model.wire.conversation import ConversationCache, Encoded, LoadBlob, taken_ids
+from tenuto.model.wire.quirks import quirky_headers, with_quirks
 from tenuto.model.wire.stream import priced
 from tenuto.protocol.model import WEB_SEARCH, CompactedItems, ModelError, ModelFacts, ModelRequest, StreamPart
 
+ONE_CALL: Field = ("parallel_tool_calls", b"false")
 MIN_OUTPUT_TOKENS = 16
 TOOL_CHOICE = "tool_choice"
 OPENAI, OPENAI_HOSTS = "openai", ("openai.com", "openai.azure.com")
@@ -74,7 +76,7 @@ class ResponsesClient:
             decoder = ResponsesDecoder(self._endpoint.provider, taken_ids(request.messages))
             body = self._body(request, encoded)
             ignored = self._wire.negotiation.ignored(MANAGEMENT, context_management(request.server))
-            return Call(url, headers, body, decoder, encoded.prefix, ignored)
+            return Call(url, quirky_headers(request, headers), body, decoder, encoded.prefix, ignored)
 
         return self._wire.call(request, prepare)
 
@@ -156,7 +158,8 @@ class ResponsesClient:
         }
         allowed: list[Field] = [(name, value) for name, value in options.items() if self._wire.negotiation.allows(name)]
         model, *conversation = self._conversation(request, encoded, further)
-        return join_object([model, ("stream", b"true"), ("store", b"false"), *allowed, *conversation])
+        fields = [model, ("stream", b"true"), ("store", b"false"), *allowed, *conversation]
+        return join_object(with_quirks(request, fields, ONE_CALL))
 
     def _encode(self, request: ModelRequest) -> Encoded:
         """Return the conversation without what the server has refused: tools that take one text are functions then, and

@@ -16,6 +16,8 @@ SUBCOMMANDS = frozenset(
     {
         "sessions",
         "models",
+        "login",
+        "logout",
         "acp",
         "approvals",
         "import",
@@ -47,7 +49,7 @@ FLAGS = EARLIER_SESSION | {"--no-session", "--inline"}
 def choose_front_end(arguments: Sequence[str], environ: Mapping[str, str]) -> str:
     """Return the front-end that the command line and the settings ask for, `full` or `inline`, empty when in doubt."""
     words = read_options(arguments)
-    if words is None:
+    if words is None or environ.get("TENUTO_PROFILE"):
         return ""
     if "--inline" in words:
         return "inline"

@@ -1,0 +1,145 @@
+"""What Gemini refuses, in its wording."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from tests.server.gemini_wire import inner, is_signing, signature_of
+from tests.server.item import Refusal
+from tests.server.options import Options
+
+FIELDS = """
+contents systemInstruction tools toolConfig generationConfig safetySettings cachedContent labels serviceTier store
+"""
+CONFIG = """
+candidateCount enableEnhancedCivicAnswers frequencyPenalty logprobs maxOutputTokens mediaResolution presencePenalty
+responseFormat responseJsonSchema responseLogprobs responseMimeType responseModalities responseSchema seed
+speechConfig stopSequences temperature thinkingConfig topK topP
+"""
+DATA = {"text", "inlineData", "functionCall", "functionResponse", "fileData", "executableCode", "codeExecutionResult"}
+NAME = re.compile(r"^[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}$")
+SKIPS = ("skip_thought_signature_validator", "context_engineering_is_the_way_to_go")
+LEVELS = ("minimal", "low", "medium", "high")
+
+
+def check(body: dict[str, Any], headers: dict[str, str], options: Options, size: int, *, counting: bool) -> None:
+    """Raise `Refusal` for what the real API would refuse; `size` is the prompt in tokens."""
+    del headers
+    model, body = body["model"], {key: value for key, value in inner(body).items() if key not in ("model", "stream")}
+    for name in body:
+        if name not in FIELDS.split():
+            raise Refusal(f'Invalid JSON payload received. Unknown name "{name}": Cannot find field.')
+    _check_config(body.get("generationConfig") or {}, model, options)
+    _check_tools(body)
+    contents = body.get("contents")
+    if not contents:
+        raise Refusal("* GenerateContentRequest.contents: contents is not specified\n")
+    for place, content in enumerate(contents):
+        _check_content(place, content)
+    _check_turns(contents)
+    _check_signatures(contents, model)
+    if not counting and options.window and size > options.window:
+        raise Refusal(
+            f"The input token count ({size}) exceeds the maximum number of tokens allowed ({options.window})."
+        )
+
+
+def _check_config(config: dict[str, Any], model: str, options: Options) -> None:
+    for name in config:
+        if name not in CONFIG.split():
+            where = "at 'generation_config'"
+            raise Refusal(f'Invalid JSON payload received. Unknown name "{name}" {where}: Cannot find field.')
+        if name in options.refuse:
+            raise Refusal(f"{name} is not supported for this model.")
+    asked = config.get("maxOutputTokens")
+    if asked is not None and asked < 1:
+        raise Refusal(
+            "* GenerateContentRequest.generation_config.max_output_tokens: max_output_tokens must be positive."
+        )
+    thinking = config.get("thinkingConfig") or {}
+    if "thinkingLevel" in thinking and "thinkingBudget" in thinking:
+        raise Refusal("You can only set only one of thinking budget and thinking level.")
+    if "thinkingLevel" in thinking and thinking["thinkingLevel"] not in LEVELS:
+        value = thinking["thinkingLevel"]
+        raise Refusal(f"Invalid value at 'generation_config.thinking_config.thinking_level', \"{value}\"")
+    if "thinkingLevel" in thinking and not is_signing(model):
+        raise Refusal("Thinking level is not supported for this model.")
+
+
+def _check_tools(body: dict[str, Any]) -> None:
+    for place, tool in enumerate(body.get("tools") or []):
+        for index, function in enumerate(tool.get("functionDeclarations") or []):
+            where = f"GenerateContentRequest.tools[{place}].function_declarations[{index}]"
+            if not NAME.match(str(function.get("name"))):
+                raise Refusal(f"* {where}.name: Invalid function name. Must start with a letter or an underscore.")
+            schema = function.get("parametersJsonSchema") or {"type": "object"}
+            if schema.get("type") != "object":
+                raise Refusal(f"* {where}.parameters: schema type should be OBJECT")
+
+
+def _check_content(place: int, content: dict[str, Any]) -> None:
+    if content.get("role") not in ("user", "model"):
+        raise Refusal("Please use a valid role: user, model.")
+    if not content.get("parts"):
+        raise Refusal(f"* GenerateContentRequest.contents[{place}].parts: contents.parts must not be empty.")
+    for index, part in enumerate(content["parts"]):
+        where = f"GenerateContentRequest.contents[{place}].parts[{index}]"
+        if len(DATA & set(part)) != 1:
+            raise Refusal(f"* {where}.data: required oneof field 'data' must have one initialized field")
+        if unknown := set(part) - DATA - {"thought", "thoughtSignature"}:
+            raise Refusal(
+                f"Invalid JSON payload received. Unknown name \"{min(unknown)}\" at '{where}': Cannot find field."
+            )
+        if part.get("text") == "" and "thoughtSignature" not in part:
+            raise Refusal("Unable to submit request because it must have a text parameter.")
+        if "functionResponse" in part and not isinstance(part["functionResponse"].get("response"), dict):
+            raise Refusal(f"* {where}.function_response.response: must be an object")
+
+
+def _calls(content: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    return [part[name] for part in content["parts"] if name in part]
+
+
+def _check_turns(contents: list[dict[str, Any]]) -> None:
+    before: dict[str, Any] = {"role": "user", "parts": []}
+    for place, content in enumerate(contents):
+        calls, results = _calls(content, "functionCall"), _calls(content, "functionResponse")
+        if calls and (before["role"] != "user" or place == 0):
+            raise Refusal(
+                "Please ensure that function call turn comes immediately after a user turn or after a function "
+                "response turn."
+            )
+        owed = _calls(before, "functionCall")
+        if results and not owed:
+            raise Refusal("Please ensure that function response turn comes immediately after a function call turn.")
+        if owed and len(results) != len(owed):
+            raise Refusal(
+                "Please ensure that the number of function response parts is equal to the number of function call "
+                "parts of the function call turn."
+            )
+        if [one.get("id") for one in owed] != [one.get("id") for one in results]:
+            raise Refusal("The id of a function response does not match that of its function call.")
+        before = content
+    if contents[-1]["role"] != "user":
+        raise Refusal("Please ensure that single turn requests end with a user role or the role field is empty.")
+
+
+def _check_signatures(contents: list[dict[str, Any]], model: str) -> None:
+    """Signatures have to fit their parts; the first call of each step of the current turn has to have one."""
+    turn = max(
+        (place for place, one in enumerate(contents) if one["role"] == "user" and not _calls(one, "functionResponse")),
+        default=0,
+    )
+    for place, content in enumerate(contents):
+        parts = content["parts"]
+        for part in parts:
+            signature = part.get("thoughtSignature")
+            if signature is not None and signature not in (*SKIPS, signature_of(model, part)):
+                raise Refusal("Corrupted thought signature.")
+        first = next((part for part in parts if "functionCall" in part), None)
+        if place > turn and first is not None and is_signing(model) and "thoughtSignature" not in first:
+            raise Refusal(
+                f"Function call is missing a thought_signature in functionCall parts. This is required for tools to "
+                f"work correctly. Function call `{first['functionCall']['name']}`, position {place}."
+            )
