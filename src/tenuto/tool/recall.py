@@ -7,18 +7,12 @@ nothing. Nothing is loaded that is not looked at, and files are read in blocks.
 
 from __future__ import annotations
 
-import contextlib
-import heapq
-import json
 import re
-import subprocess
-import sys
 import time
-from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
+from collections import deque
+from collections.abc import Iterable, Iterator, Reversible, Sequence
+from contextlib import nullcontext
 from itertools import takewhile
-from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -29,212 +23,28 @@ from tenuto.protocol.message import HistoryEvent
 from tenuto.session.agents import SHORT_ID
 from tenuto.session.describe import Piece, pieces_of
 from tenuto.session.errors import SessionError
+from tenuto.session.search.index import SearchDamagedError, file_blocks
+from tenuto.session.search.narrow import Narrowed, narrow
+from tenuto.session.search.needs import words_needed
 from tenuto.session.session import Session
 from tenuto.session.store import agent_directories, find_agent
 from tenuto.session.view.tree import between
 from tenuto.text.bounding import boundary_after, boundary_before, shorten
 from tenuto.tool.output import ToolOutput, clean_text, format_size
 from tenuto.tool.run.context import BuiltinTool, ToolContext, ToolError
-from tenuto.tool.search import line_matcher
-from tenuto.tool.search.line_matcher import SHOWN
+from tenuto.tool.search.matchers import ExpressionMatcher, Hit, Matcher, Scan, WordMatcher
 from tenuto.tool.search.search import Stop, run_stoppable
 
 if TYPE_CHECKING:
     from tenuto.tool.run.arguments import RecallArguments
 
 
-_HELD_BLOCKS = 8
-"""Blocks of a file that are kept while not all words have been seen in it."""
-_WORD = re.compile(r'"([^"]+)"|(\S+)')
-REACH = 160
-"""Characters within which words of a long line stand together."""
-_Line = tuple[int, int, str]
-"""Minus the words that a line has, its number from 1, its text."""
-
-
-class Hit(msgspec.Struct, frozen=True):
-    """A line that matches: its number from 1, its text, and where in it the match begins."""
-
-    number: int
-    text: str
-    column: int
-
-
-class Scan(msgspec.Struct, frozen=True):
-    """What was found in one text: how many lines match, and the first of them."""
-
-    total: int
-    hits: tuple[Hit, ...]
-
-
-class Matcher(Protocol):
-    """Something to look for."""
-
-    def scan(self, blocks: Iterable[list[str]]) -> Scan:
-        """Look through one text, given as blocks of lines."""
-        ...
-
-    def can_match(self, texts: list[str]) -> bool:
-        """Say whether any of the texts may match; `False` is certain, and much cheaper than looking at each."""
-        ...
-
-    def explain_nothing(self) -> str:
-        """Return what to tell when no entry matched; empty when there is nothing more to say."""
-        ...
-
-    def close(self) -> None:
-        """Let go of whatever was needed."""
-        ...
-
-
-class WordMatcher:
-    """Texts that have all the words, in any order, whatever their case; `"two words"` in quotes are one."""
-
-    def __init__(self, query: str) -> None:
-        self._words = tuple(dict.fromkeys((quoted or bare).casefold() for quoted, bare in _WORD.findall(query)))
-        self._seen: Counter[str] = Counter()
-
-    def scan(self, blocks: Iterable[list[str]]) -> Scan:
-        """Return the lines with any of the words, if the text has them all; of many those with most of the words.
-
-        Lines are looked at one by one only when all words are known to be there; until then the last blocks are held.
-        """
-        missing = set(self._words)
-        held: deque[tuple[int, list[str]]] = deque(maxlen=_HELD_BLOCKS)
-        best: list[_Line] = []
-        total = before = 0
-        for lines in blocks:
-            folded = "\n".join(lines).casefold()
-            if any(word in folded for word in self._words):
-                missing.difference_update([word for word in missing if word in folded])
-                held.append((before, lines))
-            before += len(lines)
-            while held and not missing:
-                found = list(self._lines_with_any(*held.popleft()))
-                total += len(found)
-                best = heapq.nsmallest(SHOWN, (*best, *found))
-        self._seen.update(word for word in self._words if word not in missing)
-        hits = (Hit(number, text, self._densest(text)) for _, number, text in sorted(best, key=itemgetter(1)))
-        return Scan(total, tuple(hits))
-
-    def can_match(self, texts: list[str]) -> bool:
-        """Each has to be looked at: how often the words occur is told as well."""
-        return bool(texts)
-
-    def _lines_with_any(self, before: int, lines: list[str]) -> Iterator[_Line]:
-        for number, line in enumerate(lines, before + 1):
-            folded = line.casefold()
-            found = sum(word in folded for word in self._words)
-            if found:
-                yield -found, number, line
-
-    def _densest(self, line: str) -> int:
-        """Return where in a line the part of `REACH` characters begins that has most of the words."""
-        folded = line.casefold()
-        places = sorted((found.start(), word) for word in self._words for found in re.finditer(re.escape(word), folded))
-        inside: Counter[str] = Counter()
-        start, most, best = 0, 0, places[0][0]
-        for place, word in places:
-            inside[word] += 1
-            while place + len(word) - places[start][0] > REACH and places[start][0] < place:
-                first = places[start][1]
-                inside[first] -= 1
-                if not inside[first]:
-                    del inside[first]
-                start += 1
-            if len(inside) > most:
-                most, best = len(inside), places[start][0]
-        return best
-
-    def explain_nothing(self) -> str:
-        """Say how often each word occurs, where there are several."""
-        if len(self._words) < 2:
-            return ""
-        counts = ", ".join(f"“{word}” in {self._seen[word]:,}" for word in self._words)
-        return f" No entry has all the words: {counts}."
-
-    def close(self) -> None:
-        """Nothing to let go of."""
-
-
-class _Answer(msgspec.Struct, frozen=True):
-    """A line of the matching process."""
-
-    error: str = ""
-    total: int = 0
-    hits: tuple[tuple[int, int], ...] = ()
-
-
-class ExpressionMatcher:
-    """Lines that a regular expression finds, whatever their case; tried in a process that can be killed."""
-
-    def __init__(self, pattern: str, stop: Stop) -> None:
-        """Start the process. Raises `ToolError` for an expression that is none."""
-        program = [sys.executable, "-I", "-S", line_matcher.__file__]
-        self._stop = stop
-        self._process = subprocess.Popen(
-            program,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        stop.watch(self._process)
-        answer = self._ask(pattern)
-        if answer.error:
-            self.close()
-            raise ToolError(f"The search could not be done: not a regular expression: {answer.error}")
-
-    def scan(self, blocks: Iterable[list[str]]) -> Scan:
-        """Return the lines that match."""
-        hits: list[Hit] = []
-        total = before = 0
-        for lines in blocks:
-            answer = self._ask(lines)
-            total += answer.total
-            hits += (Hit(before + index + 1, lines[index], column) for index, column in answer.hits)
-            before += len(lines)
-        return Scan(total, tuple(hits[:SHOWN]))
-
-    def can_match(self, texts: list[str]) -> bool:
-        """Ask for all lines at once."""
-        return bool(texts) and self._ask("\n".join(texts).split("\n")).total > 0
-
-    def _ask(self, question: str | list[str]) -> _Answer:
-        """Return what the process says; nothing once the search is stopped. Raises `ToolError` if it ends by itself."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        with contextlib.suppress(BrokenPipeError):
-            self._process.stdin.write(json.dumps(question).encode() + b"\n")
-            self._process.stdin.flush()
-            line = self._process.stdout.readline()
-            if line.endswith(b"\n"):
-                return msgspec.json.decode(line, type=_Answer)
-        if self._stop.is_due():
-            return _Answer()
-        self.close()
-        raise ToolError("The search failed: the program that tries the expression ended. Search for words instead.")
-
-    def explain_nothing(self) -> str:
-        """There is no more to say."""
-        return ""
-
-    def close(self) -> None:
-        """End the process."""
-        self._process.kill()
-        with contextlib.suppress(BrokenPipeError):
-            self._process.communicate()
-
-
 ROOM = 16_000
 """Characters of an answer; a single entry that is longer is shown nevertheless."""
 NOTHING = "Nothing found."
 _LINE_CHARS = 240
-_BLOCK_LINES = 2_000
 _BATCH_PIECES, _BATCH_CHARS = 512, 400_000
 """How much the matcher is asked about at once: a question costs as much as looking through a hundred lines."""
-_LONGEST_LINE = 65_536
-"""Characters after which a line of a file is taken as two: a file may have no line end at all."""
 _NO_END = 2**63
 _RANGE = re.compile(r"#?(\d*)\s*(-|\.\.|–)?\s*#?(\d*)")
 
@@ -286,6 +96,7 @@ class _Found(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     scan: Scan
     path: Path | None
+    is_summary: bool
 
 
 def recall(
@@ -335,37 +146,125 @@ def _within(span: Span, entries: Iterable[HistoryEvent]) -> Iterator[HistoryEven
     return (entry for entry in inside if entry.seq >= span.first)
 
 
-def _within_backwards(span: Span, entries: Sequence[HistoryEvent]) -> Iterator[HistoryEvent]:
+def _within_backwards(span: Span, entries: Reversible[HistoryEvent]) -> Iterator[HistoryEvent]:
     """Yield the entries of a span, the newest first, without looking before its beginning."""
     inside = takewhile(lambda entry: entry.seq >= span.first, reversed(entries))
     return (entry for entry in inside if entry.seq <= span.last)
 
 
+MOST_COUNTED = 100
+"""Texts with a word are counted up to here, where no entry has all of the words."""
+
+
 def _search(question: Question, entries: Sequence[HistoryEvent], outputs: Path, stop: Stop) -> str:
-    matcher: Matcher = ExpressionMatcher(question.query, stop) if question.regex else WordMatcher(question.query)
-    look = partial(_matches, question, outputs=outputs, matcher=matcher, stop=stop)
-    span = question.span or Span()
+    """Return what matches; by the index of a long session, where there is one that can be read to the end."""
+    search = _Search(question, entries, outputs, stop)
     try:
-        page = _newest(look(_within_backwards(span, entries)), question.limit)
-        blocks, note = page.blocks, ""
+        return search.answer(may_narrow=True)
+    except SearchDamagedError:
+        return search.answer(may_narrow=False)
+
+
+class _Search:
+    """One question to the entries of one session."""
+
+    def __init__(self, question: Question, entries: Sequence[HistoryEvent], outputs: Path, stop: Stop) -> None:
+        self._question = question
+        self._entries = entries
+        self._outputs = outputs
+        self._stop = stop
+        self._span = question.span or Span()
+
+    def answer(self, *, may_narrow: bool) -> str:
+        """Return the matches as text. Raises `ToolError`, `SearchDamagedError`."""
+        matcher = self._matcher()
+        try:
+            with self._narrowed(matcher.needs if may_narrow else ()) as entries:
+                saw_all = not isinstance(entries, Narrowed)
+                blocks, note = self._find(entries, matcher)
+            late = "The search ran out of time; a simpler question sees more." if self._stop.is_due() else ""
+            if not blocks:
+                counts = self._count(matcher, saw_all=saw_all)
+                return f"{NOTHING}{counts} {late}".rstrip()
+        finally:
+            matcher.close()
+        count = "1 match" if len(blocks) == 1 else f"{len(blocks)} matches"
+        head = f"[{count}, oldest first; a whole entry is shown for its seq. {note}{late}".rstrip() + "]"
+        return "\n".join((head, *blocks))
+
+    def _matcher(self) -> Matcher:
+        query = self._question.query
+        return ExpressionMatcher(query, self._stop) if self._question.regex else WordMatcher(query)
+
+    def _narrowed(self, needs: tuple[str, ...]) -> Narrowed | nullcontext[Sequence[HistoryEvent]]:
+        return narrow(self._entries, needs) or nullcontext(self._entries)
+
+    def _look(self, entries: Iterable[HistoryEvent], matcher: Matcher, stop: Due) -> Iterator[_Found]:
+        return _matches(self._question, entries, outputs=self._outputs, matcher=matcher, stop=stop)
+
+    def _find(self, entries: Narrowed | Sequence[HistoryEvent], matcher: Matcher) -> tuple[list[str], str]:
+        """Return the newest matches and the very first one, and a note on them."""
+        span = self._span
+        summaries: list[_Found] = []
+        newest = self._look(_within_backwards(span, entries), matcher, self._stop)
+        page = _newest(_record_of(newest, summaries), self._question.limit)
         if page.older:
+            blocks = page.blocks
             note = f"There are older ones: ask again with seq {span.first}-{page.older}. "
-            if (first := next(look(_within(Span(span.first, page.older), entries)), None)) is not None:
+            older = self._look(_within(Span(span.first, page.older), entries), matcher, self._stop)
+            if (first := next(_record_of(older, []), None)) is not None:
                 blocks = [_describe(first), *blocks]
                 note = f"The first one is the oldest of all, the others are the newest. {note}"
-        elif not blocks:
-            summary = next(look(_within_backwards(span, entries), summaries=True), None)
-            if summary is not None:
-                blocks = [_describe(summary)]
-                note = "Only a summary has it: a paraphrase, not the record. "
-    finally:
-        matcher.close()
-    late = "The search ran out of time; a simpler question sees more." if stop.is_due() else ""
-    if not blocks:
-        return f"{NOTHING}{matcher.explain_nothing()} {late}".rstrip()
-    count = "1 match" if len(blocks) == 1 else f"{len(blocks)} matches"
-    head = f"[{count}, oldest first; a whole entry is shown for its seq. {note}{late}".rstrip() + "]"
-    return "\n".join((head, *blocks))
+            return blocks, note
+        if page.blocks or not summaries:
+            return page.blocks, ""
+        return [_describe(summaries[0])], "Only a summary has it: a paraphrase, not the record. "
+
+    def _count(self, matcher: Matcher, *, saw_all: bool) -> str:
+        """Say how many texts have each word; nothing where there are not several."""
+        if not matcher.counted or not isinstance(matcher, WordMatcher):
+            return ""
+        counts: list[str] = []
+        for word in matcher.counted:
+            seen = matcher.seen[word] if saw_all else self._count_word(word)
+            counts.append(f"“{word}” in {MOST_COUNTED} or more" if seen >= MOST_COUNTED else f"“{word}” in {seen}")
+        return f" No entry has all the words: {', '.join(counts)}."
+
+    def _count_word(self, word: str) -> int:
+        matcher = WordMatcher(self._question.query)
+        stop = _Enough(self._stop, matcher, word)
+        with self._narrowed(words_needed((word,))) as entries:
+            deque(self._look(_within_backwards(self._span, entries), matcher, stop), maxlen=0)
+        return matcher.seen[word]
+
+
+def _record_of(matches: Iterable[_Found], summaries: list[_Found]) -> Iterator[_Found]:
+    """Yield the matches of the record; those of summaries go aside."""
+    for found in matches:
+        if found.is_summary:
+            summaries.append(found)
+        else:
+            yield found
+
+
+class Due(Protocol):
+    """Says when to stop."""
+
+    def is_due(self) -> bool:
+        """Whether that is now."""
+        ...
+
+
+class _Enough(msgspec.Struct, frozen=True):
+    """Stops a count when it is large, too."""
+
+    stop: Stop
+    matcher: WordMatcher
+    word: str
+
+    def is_due(self) -> bool:
+        """Whether enough was counted."""
+        return self.matcher.seen[self.word] >= MOST_COUNTED or self.stop.is_due()
 
 
 class _Page(msgspec.Struct, frozen=True):
@@ -396,12 +295,10 @@ def _matches(
     *,
     outputs: Path,
     matcher: Matcher,
-    stop: Stop,
-    summaries: bool = False,
+    stop: Due,
 ) -> Iterator[_Found]:
-    """Yield what matches, in the order of `entries`: of the record, or of the `summaries` alone."""
-    pieces = (pair for pair in _pieces(question, entries, outputs) if pair[1].is_summary == summaries)
-    for batch in _batches(pieces):
+    """Yield what matches, in the order of `entries`."""
+    for batch in _batches(_pieces(question, entries, outputs)):
         if stop.is_due():
             return
         texts_can = matcher.can_match([piece.text for _, piece in batch if not piece.paths])
@@ -411,9 +308,9 @@ def _matches(
             if not (texts_can or piece.paths):
                 continue
             for path in _places(piece):
-                scan = matcher.scan(_file_blocks(path) if path is not None else _text_blocks(piece.text))
+                scan = matcher.scan(file_blocks(path) if path is not None else _text_blocks(piece.text))
                 if scan.total:
-                    yield _Found(entry=entry, kind=piece.kind, scan=scan, path=path)
+                    yield _Found(entry=entry, kind=piece.kind, scan=scan, path=path, is_summary=piece.is_summary)
                     break
 
 
@@ -449,22 +346,6 @@ def _places(piece: Piece) -> Iterator[Path | None]:
 def _text_blocks(text: str) -> Iterator[list[str]]:
     if text:
         yield text.split("\n")
-
-
-def _file_blocks(path: Path) -> Iterator[list[str]]:
-    """Yield a file's lines in blocks; nothing where it cannot be read."""
-    try:
-        with path.open(encoding="utf-8", errors="replace", newline="\n") as file:
-            block: list[str] = []
-            while line := file.readline(_LONGEST_LINE):
-                block.append(line.rstrip("\r\n"))
-                if len(block) == _BLOCK_LINES:
-                    yield block
-                    block = []
-            if block:
-                yield block
-    except OSError:
-        return
 
 
 def _describe(found: _Found) -> str:
