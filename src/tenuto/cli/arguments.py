@@ -72,6 +72,7 @@ FORMATS = ("text", "json", "stream-json")
 MODES = ("ask", "edits", "auto", "plan")
 SUBCOMMANDS = {
     "sessions": "tenuto.cli.sessions:run_sessions",
+    "search": "tenuto.cli.searching:run_search",
     "models": "tenuto.cli.models:run_models",
     "import": "tenuto.cli.importing:run_import",
     "eval": "tenuto.cli.evaluating:run_eval",
@@ -166,10 +167,10 @@ def build_parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="tenuto",
         description="A coding agent for your terminal. Without a prompt it opens the full screen.",
-        epilog="Session management: tenuto sessions. Models: tenuto models. Also: tenuto approvals, tenuto doctor, "
-        "tenuto import, tenuto eval, tenuto prompt, tenuto sandbox, tenuto trust, tenuto hooks, tenuto skills, "
-        "tenuto plugins, tenuto mcp, tenuto acp. API keys: ANTHROPIC_API_KEY, OPENAI_API_KEY; without one the built-in "
-        "offline model answers.",
+        epilog="Session management: tenuto sessions, tenuto search. Models: tenuto models. Also: tenuto approvals, "
+        "tenuto doctor, tenuto import, tenuto eval, tenuto prompt, tenuto sandbox, tenuto trust, tenuto hooks, "
+        "tenuto skills, tenuto plugins, tenuto mcp, tenuto acp. API keys: ANTHROPIC_API_KEY, OPENAI_API_KEY; without "
+        "one the built-in offline model answers.",
     )
     parser.add_argument("prompt", nargs="*", metavar="PROMPT", help="what to do; “-” reads it from standard input")
     parser.add_argument(

@@ -12,7 +12,7 @@ import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Reversible, Sequence
 from contextlib import nullcontext
-from itertools import takewhile
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -81,16 +81,19 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     private: bool = False
 
 
-class AgentRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """The record of a sub-agent: what names it to the model, its entries in the order of the log, its outputs."""
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """Another session, a sub-agent's too: what names it to the model, its entries in order, its outputs."""
 
     name: str
     entries: Sequence[HistoryEvent]
     outputs: Path
 
 
-class _Found(msgspec.Struct, frozen=True, kw_only=True):
-    """A piece that matches; `path` is the file in which its lines were found, if it was not the entry itself."""
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """A piece that matches; `path` is the file in which its lines were found, if it was not the entry itself.
+
+    `scan` has the lines, `is_summary` says that it is a paraphrase.
+    """
 
     entry: HistoryEvent
     kind: str
@@ -104,7 +107,7 @@ def recall(
     entries: Sequence[HistoryEvent],
     outputs: Path,
     stop: Stop,
-    agents: Iterable[AgentRecord] = (),
+    agents: Iterable[Record] = (),
 ) -> str:
     """Return what the history says on a question. `entries` are in the order of the log. Raises `ToolError`.
 
@@ -123,7 +126,7 @@ def recall(
     return _show(question, span, _within(span, entries), outputs, stop)
 
 
-def _search_agents(question: Question, agents: Iterable[AgentRecord], stop: Stop) -> list[str]:
+def _search_agents(question: Question, agents: Iterable[Record], stop: Stop) -> list[str]:
     """Return what the sub-agents have on a question, as many as there is room for."""
     found: list[str] = []
     room = ROOM
@@ -165,6 +168,18 @@ def _search(question: Question, entries: Sequence[HistoryEvent], outputs: Path, 
         return search.answer(may_narrow=False)
 
 
+def newest_in(question: Question, record: Record, stop: Stop) -> list[Found]:
+    """Return the newest matches of a session, the newest first; a summary alone where the record has none.
+
+    `question.limit` counts pieces. Raises `ToolError`.
+    """
+    search = _Search(question, record.entries, record.outputs, stop)
+    try:
+        return search.newest(may_narrow=True)
+    except SearchDamagedError:
+        return search.newest(may_narrow=False)
+
+
 class _Search:
     """One question to the entries of one session."""
 
@@ -192,6 +207,18 @@ class _Search:
         head = f"[{count}, oldest first; a whole entry is shown for its seq. {note}{late}".rstrip() + "]"
         return "\n".join((head, *blocks))
 
+    def newest(self, *, may_narrow: bool) -> list[Found]:
+        """Return the newest matches. Raises `ToolError`, `SearchDamagedError`."""
+        matcher = self._matcher()
+        summaries: list[Found] = []
+        try:
+            with self._narrowed(matcher.needs if may_narrow else ()) as entries:
+                looked = self._look(_within_backwards(self._span, entries), matcher, self._stop)
+                found = list(islice(_record_of(looked, summaries), self._question.limit))
+        finally:
+            matcher.close()
+        return found or summaries[:1]
+
     def _matcher(self) -> Matcher:
         query = self._question.query
         return ExpressionMatcher(query, self._stop) if self._question.regex else WordMatcher(query)
@@ -199,13 +226,13 @@ class _Search:
     def _narrowed(self, needs: tuple[str, ...]) -> Narrowed | nullcontext[Sequence[HistoryEvent]]:
         return narrow(self._entries, needs) or nullcontext(self._entries)
 
-    def _look(self, entries: Iterable[HistoryEvent], matcher: Matcher, stop: Due) -> Iterator[_Found]:
+    def _look(self, entries: Iterable[HistoryEvent], matcher: Matcher, stop: Due) -> Iterator[Found]:
         return _matches(self._question, entries, outputs=self._outputs, matcher=matcher, stop=stop)
 
     def _find(self, entries: Narrowed | Sequence[HistoryEvent], matcher: Matcher) -> tuple[list[str], str]:
         """Return the newest matches and the very first one, and a note on them."""
         span = self._span
-        summaries: list[_Found] = []
+        summaries: list[Found] = []
         newest = self._look(_within_backwards(span, entries), matcher, self._stop)
         page = _newest(_record_of(newest, summaries), self._question.limit)
         if page.older:
@@ -213,12 +240,12 @@ class _Search:
             note = f"There are older ones: ask again with seq {span.first}-{page.older}. "
             older = self._look(_within(Span(span.first, page.older), entries), matcher, self._stop)
             if (first := next(_record_of(older, []), None)) is not None:
-                blocks = [_describe(first), *blocks]
+                blocks = [describe_found(first), *blocks]
                 note = f"The first one is the oldest of all, the others are the newest. {note}"
             return blocks, note
         if page.blocks or not summaries:
             return page.blocks, ""
-        return [_describe(summaries[0])], "Only a summary has it: a paraphrase, not the record. "
+        return [describe_found(summaries[0])], "Only a summary has it: a paraphrase, not the record. "
 
     def _count(self, matcher: Matcher, *, saw_all: bool) -> str:
         """Say how many texts have each word; nothing where there are not several."""
@@ -238,7 +265,7 @@ class _Search:
         return matcher.seen[word]
 
 
-def _record_of(matches: Iterable[_Found], summaries: list[_Found]) -> Iterator[_Found]:
+def _record_of(matches: Iterable[Found], summaries: list[Found]) -> Iterator[Found]:
     """Yield the matches of the record; those of summaries go aside."""
     for found in matches:
         if found.is_summary:
@@ -274,12 +301,12 @@ class _Page(msgspec.Struct, frozen=True):
     older: int
 
 
-def _newest(matches: Iterable[_Found], limit: int) -> _Page:
+def _newest(matches: Iterable[Found], limit: int) -> _Page:
     """Return as many matches as `limit` and the room allow; all of one entry stay together."""
     blocks: list[str] = []
     room, oldest = ROOM, 0
     for found in matches:
-        block = _describe(found)
+        block = describe_found(found)
         seq = found.entry.seq
         if blocks and seq != oldest and (len(blocks) >= limit or len(block) > room):
             return _Page(blocks[::-1], seq)
@@ -296,7 +323,7 @@ def _matches(
     outputs: Path,
     matcher: Matcher,
     stop: Due,
-) -> Iterator[_Found]:
+) -> Iterator[Found]:
     """Yield what matches, in the order of `entries`."""
     for batch in _batches(_pieces(question, entries, outputs)):
         if stop.is_due():
@@ -310,7 +337,7 @@ def _matches(
             for path in _places(piece):
                 scan = matcher.scan(file_blocks(path) if path is not None else _text_blocks(piece.text))
                 if scan.total:
-                    yield _Found(entry=entry, kind=piece.kind, scan=scan, path=path, is_summary=piece.is_summary)
+                    yield Found(entry=entry, kind=piece.kind, scan=scan, path=path, is_summary=piece.is_summary)
                     break
 
 
@@ -348,11 +375,12 @@ def _text_blocks(text: str) -> Iterator[list[str]]:
         yield text.split("\n")
 
 
-def _describe(found: _Found) -> str:
+def describe_found(found: Found) -> str:
+    """Return a match as rows: its entry, its lines."""
     rows = [_heading(found.entry, found.kind)]
     if found.path is not None:
         rows.append(f"  in {found.path}:")
-    rows += (f"  {hit.number}: {_excerpt(hit)}" for hit in found.scan.hits)
+    rows += (f"  {hit.number}: {excerpt(hit)}" for hit in found.scan.hits)
     more = found.scan.total - len(found.scan.hits)
     if more:
         rows.append(f"  … and {more:,} more lines")
@@ -364,7 +392,7 @@ def _heading(entry: HistoryEvent, kind: str) -> str:
     return f"#{entry.seq} {kind} · {when}"
 
 
-def _excerpt(hit: Hit) -> str:
+def excerpt(hit: Hit) -> str:
     """Return a line, or the part of a long one around its match."""
     text = hit.text
     if len(text) <= _LINE_CHARS:
@@ -427,6 +455,8 @@ class RecallTool(BuiltinTool):
             limit=arguments.limit,
         )
         history = context.history
+        if arguments.scope == "project":
+            return await _recall_project(question, name.strip(), context, branches=arguments.branches)
         if slash:
             folder = find_agent(context.session.directory, name.strip())
             if folder is None:
@@ -439,25 +469,36 @@ class RecallTool(BuiltinTool):
         return ToolOutput.of_text(clean_text(text))
 
 
+async def _recall_project(question: Question, name: str, context: ToolContext, *, branches: bool) -> ToolOutput:
+    from tenuto.tool.recall_project import recall_project  # needed by few sessions
+
+    others = context.other_sessions
+    if others is None:
+        raise ToolError("The other sessions of this project are not at hand.")
+    text = await run_stoppable(lambda stop: recall_project(question, name, others(), stop, branches=branches))
+    return ToolOutput.of_text(clean_text(text))
+
+
 def _recall_agent(question: Question, folder: Path, stop: Stop, *, branches: bool) -> str:
-    record = _record(folder, branches=branches)
+    record = read_record(folder, branches=branches)
     if record is None:
         raise ToolError(f"What sub-agent {folder.name[:SHORT_ID]} did cannot be read; its session is in {folder}.")
     return recall(question, record.entries, record.outputs, stop)
 
 
-def agent_records(directory: Path, *, branches: bool) -> Iterator[AgentRecord]:
+def agent_records(directory: Path, *, branches: bool) -> Iterator[Record]:
     """Yield the records of a session's sub-agents that can be read, the newest first."""
     for folder in agent_directories(directory):
-        record = _record(folder, branches=branches)
+        record = read_record(folder, branches=branches)
         if record is not None:
             yield record
 
 
-def _record(folder: Path, *, branches: bool) -> AgentRecord | None:
+def read_record(folder: Path, *, branches: bool) -> Record | None:
+    """Return the record of the session in a folder, `None` where it cannot be read."""
     try:
         session = Session.open(folder, read_only=True)
     except SessionError:
         return None
     entries = session.everything() if branches else session.path()
-    return AgentRecord(name=folder.name[:SHORT_ID], entries=entries, outputs=session.store.outputs)
+    return Record(name=folder.name[:SHORT_ID], entries=entries, outputs=session.store.outputs)

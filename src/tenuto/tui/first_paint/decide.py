@@ -21,6 +21,7 @@ SUBCOMMANDS = frozenset(
         "import",
         "doctor",
         "config",
+        "search",
         "stats",
         "eval",
         "prompt",
