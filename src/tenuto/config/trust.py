@@ -42,6 +42,7 @@ NEVER_KEYS = frozenset(
         "mcp",
         "providers",
         "sandbox",
+        "session.recall_project",
         "tools.mask_sent",
         "tools.pass_environment",
         "ui.mask_secrets",
