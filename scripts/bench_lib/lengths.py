@@ -64,7 +64,7 @@ def main(directory: Path) -> None:
     """Do everything once and print the figures; the session is left as it was."""
     from tenuto.session.search.index import SEARCH_NAME
     from tenuto.session.session import Session
-    from tenuto.tool.recall import Question, recall
+    from tenuto.tool.search.record import Question, recall
     from tenuto.tool.search.search import Stop
 
     figures: Figures = {}

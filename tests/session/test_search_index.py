@@ -25,7 +25,7 @@ from tenuto.session.search.index import SEARCH_NAME, grow_search, open_search, r
 from tenuto.session.search.narrow import narrow
 from tenuto.session.search.needs import expression_needs, fold, words_needed
 from tenuto.session.session import Session
-from tenuto.tool.recall import Question, recall
+from tenuto.tool.search.record import Question, recall
 from tenuto.tool.search.search import Stop
 from tests.session.long import write_session
 

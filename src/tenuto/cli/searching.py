@@ -17,9 +17,9 @@ from tenuto.session.log.log import LOG_NAME
 from tenuto.session.search.index import WORTH_BYTES
 from tenuto.session.session import Session
 from tenuto.session.store import agent_directories
-from tenuto.tool.recall import Found, Question, excerpt
-from tenuto.tool.recall_project import Matches, search_sessions
 from tenuto.tool.run.context import ToolError
+from tenuto.tool.search.project import Matches, search_sessions
+from tenuto.tool.search.record import Found, Question, excerpt
 from tenuto.tool.search.search import Stop
 
 NEVER = 1e9

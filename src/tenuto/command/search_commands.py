@@ -17,9 +17,9 @@ from tenuto.session.library.catalog import newest_first, summarise_session
 from tenuto.session.log.lock import lock_owner
 from tenuto.session.store import agent_directories
 from tenuto.text.bounding import shorten
-from tenuto.tool.recall import Found, Question, excerpt
-from tenuto.tool.recall_project import search_sessions
 from tenuto.tool.run.context import ToolError
+from tenuto.tool.search.project import search_sessions
+from tenuto.tool.search.record import Found, Question, excerpt
 from tenuto.tool.search.search import Stop, run_stoppable
 
 MOST = 50

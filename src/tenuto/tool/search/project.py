@@ -10,8 +10,18 @@ import msgspec
 from tenuto.session.agents import SHORT_ID
 from tenuto.text.bounding import shorten
 from tenuto.text.figures import plural
-from tenuto.tool.recall import NOTHING, ROOM, Found, Question, Record, describe_found, newest_in, read_record, recall
 from tenuto.tool.run.context import ToolError
+from tenuto.tool.search.record import (
+    NOTHING,
+    ROOM,
+    Found,
+    Question,
+    Record,
+    describe_found,
+    newest_in,
+    read_record,
+    recall,
+)
 from tenuto.tool.search.search import Stop
 
 
