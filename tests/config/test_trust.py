@@ -71,7 +71,15 @@ ONLY_THE_USER = frozenset(
         *(f"providers.*.{key}" for key in ("kind", "base_url", "api_key_env", "headers")),
         *(f"extensions.{key}" for key in ("enabled", "paths", "disabled", "hook_timeout", "load_timeout")),
         *("compaction.strategy", "ui.notification_command", "ui.status_command"),
-        *("hooks.enabled", "hooks.shared", "session.recall_project", "update.check", "update.url", "telemetry.otel", "telemetry.content"),
+        *(
+            "hooks.enabled",
+            "hooks.shared",
+            "session.recall_project",
+            "update.check",
+            "update.url",
+            "telemetry.otel",
+            "telemetry.content",
+        ),
         *(f"mcp.{key}" for key in ("enabled", "wait", "defer_over")),
         *(
             f"mcp.servers.*.{key}"
