@@ -38,6 +38,9 @@ BARS: Final[Mapping[tuple[str, str], float]] = {
     ("tui-within", "width change cpu ms"): 150.0,
     ("tui-within", "growth MB"): 15.0,
     ("tui-paths", "key worst ms"): 50.0,
+    ("tui-paths", "first rows ms"): 100.0,
+    ("within-1GB", "recall ms"): 2_000.0,
+    ("within-1GB", "recall first ms"): 200.0,
 }
 """The most that a figure of a measure may be."""
 

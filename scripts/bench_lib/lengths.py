@@ -62,8 +62,9 @@ def session_of(lab: Lab, label: str) -> Path:
 
 def main(directory: Path) -> None:
     """Do everything once and print the figures; the session is left as it was."""
+    from tenuto.session.search.index import SEARCH_NAME
     from tenuto.session.session import Session
-    from tenuto.tool.recall import Question, recall
+    from tenuto.tool.search.record import Question, recall
     from tenuto.tool.search.search import Stop
 
     figures: Figures = {}
@@ -79,8 +80,25 @@ def main(directory: Path) -> None:
     timed("view", session.get_llm_history)
     figures["memory MB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     timed("to the top", lambda: sum(1 for _ in reversed(session.path())))
-    question = Question(query=RARE, regex=True)
-    timed("recall", lambda: recall(question, session.path(), session.store.outputs, Stop()))
+    rare = Question(query=RARE, regex=True)
+
+    def ask(question: Question) -> str:
+        return recall(question, session.path(), session.store.outputs, Stop())
+
+    def index() -> None:
+        done, whole = 0, 1
+        while done < whole:
+            done, whole = session.grow_search()
+
+    (directory / SEARCH_NAME).unlink(missing_ok=True)
+    timed("recall by the log", lambda: ask(rare))
+    timed("index", index)
+    found = directory / SEARCH_NAME
+    figures["index MB"] = found.stat().st_size / 1024**2 if found.exists() else 0.0
+    timed("recall", lambda: ask(rare))
+    timed("recall first", lambda: ask(Question(query="result", limit=1)))
+    timed("recall nothing", lambda: ask(Question(query="zebra unicorn")))
+    found.unlink(missing_ok=True)
     figures["memory after MB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     sys.stdout.write(json.dumps(figures))
 

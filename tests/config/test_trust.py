@@ -81,7 +81,15 @@ ONLY_THE_USER = frozenset(
         ),
         *(f"extensions.{key}" for key in ("enabled", "paths", "disabled", "hook_timeout", "load_timeout")),
         *("compaction.strategy", "ui.notification_command", "ui.status_command"),
-        *("hooks.enabled", "hooks.shared", "update.check", "update.url", "telemetry.otel", "telemetry.content"),
+        *(
+            "hooks.enabled",
+            "hooks.shared",
+            "session.recall_project",
+            "update.check",
+            "update.url",
+            "telemetry.otel",
+            "telemetry.content",
+        ),
         *(f"mcp.{key}" for key in ("enabled", "wait", "defer_over")),
         *(
             f"mcp.servers.*.{key}"

@@ -11,7 +11,7 @@ from tenuto.protocol.operation import CompactSessionOperation, ShowEarlierOperat
 from tenuto.protocol.part import text_of
 from tenuto.session.log.log import LOG_NAME
 from tenuto.session.session import Session
-from tenuto.tool.recall import Question, Span, recall
+from tenuto.tool.search.record import Question, Span, recall
 from tenuto.tool.search.search import Stop
 from tests.core.compacting import SUMMARY, is_summary_request
 from tests.core.harness import reopened

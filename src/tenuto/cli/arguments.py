@@ -74,6 +74,7 @@ FORMATS = ("text", "json", "stream-json")
 MODES = ("ask", "edits", "auto", "plan")
 SUBCOMMANDS = {
     "sessions": "tenuto.cli.sessions:run_sessions",
+    "search": "tenuto.cli.searching:run_search",
     "models": "tenuto.cli.models:run_models",
     "login": "tenuto.cli.login:run_login",
     "logout": "tenuto.cli.login:run_logout",
@@ -171,8 +172,8 @@ def build_parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="tenuto",
         description="A coding agent for your terminal. Without a prompt it opens the full screen.",
-        epilog="Session management: tenuto sessions. Models: tenuto models, tenuto login, tenuto logout. Also: "
-        "tenuto approvals, tenuto doctor, tenuto import, tenuto eval, tenuto batch, tenuto prompt, tenuto sandbox, "
+        epilog="Session management: tenuto sessions, tenuto search. Models: tenuto models, tenuto login, tenuto logout. "
+        "Also: tenuto approvals, tenuto doctor, tenuto import, tenuto eval, tenuto batch, tenuto prompt, tenuto sandbox, "
         "tenuto trust, tenuto hooks, tenuto skills, tenuto plugins, tenuto mcp, tenuto acp. API keys: "
         "ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY; without one the built-in offline model answers.",
     )

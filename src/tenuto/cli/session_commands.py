@@ -34,6 +34,7 @@ from tenuto.session.library.meta import META_NAME, current_meta
 from tenuto.session.log.history import INDEX_NAME
 from tenuto.session.log.log import LOG_NAME, Damage, read_log
 from tenuto.session.moving import Way, rejoin
+from tenuto.session.search.index import remove_search
 from tenuto.session.session import Session
 from tenuto.session.store import agent_directories
 from tenuto.text.figures import format_bytes, format_cost, plural
@@ -369,6 +370,7 @@ def _read_again(directory: Path, *, take_over: bool) -> tuple[Session, int]:
     first.close()
     for name in (META_NAME, INDEX_NAME):
         (directory / name).unlink(missing_ok=True)
+    remove_search(directory)
     session = Session.open(directory)
     count = sum(1 for _ in session.entries())
     session.close()

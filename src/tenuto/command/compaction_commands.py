@@ -44,8 +44,8 @@ from tenuto.text.bounding import shorten
 from tenuto.text.estimate import estimate_text
 from tenuto.text.figures import describe_origin, format_count, format_prices
 from tenuto.tool.output import clean_text
-from tenuto.tool.recall import Question, Span, agent_records, recall
 from tenuto.tool.run.context import ToolError
+from tenuto.tool.search.record import Question, Span, agent_records, recall
 from tenuto.tool.search.search import run_stoppable
 
 UNDO = re.compile(r"(?:undo|redo|undo fork|undo drop|undo up-to(?: #?\d+)?)\Z")

@@ -93,6 +93,12 @@ class Edit(msgspec.Struct, frozen=True):
     images: tuple[ImagePart, ...] = ()
 
 
+class FindText(msgspec.Struct, frozen=True):
+    """Open the search of the transcript with a text, at its newest match."""
+
+    text: str
+
+
 class ShowContext(msgspec.Struct, frozen=True):
     """Show what fills the window; `command/context_rows.py` draws it."""
 
@@ -147,7 +153,7 @@ class Leave(msgspec.Struct, frozen=True):
     """Leave the program."""
 
 
-Shown = Say | Choose | RowChanged | Edit | ShowContext
+Shown = Say | Choose | RowChanged | Edit | FindText | ShowContext
 """What changes what the screen shows: its state machine takes it in."""
 PassedOn = EditFile | Copy | Page | SetMouse
 """What a screen just does: for its state machine these are effects, as they stand."""

@@ -125,6 +125,13 @@ COMMANDS: tuple[Command, ...] = (
         topic="compaction_commands",
     ),
     Command(
+        "search",
+        "find what was said in any session of this project, and open it there",
+        "WORDS or /REGEX/",
+        stoppable=True,
+        topic="search_commands",
+    ),
+    Command(
         "pin",
         "keep a text, or a message, word for word through every compaction",
         "[TEXT|#SEQ]",

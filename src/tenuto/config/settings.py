@@ -340,7 +340,8 @@ class McpSettings(Section, frozen=True, kw_only=True):
 
 
 class SessionSettings(Section, frozen=True, kw_only=True):
-    """Sessions on disk. `durability`: when entries are forced to the disk itself, against power cuts.
+    """Sessions on disk. `recall_project`: whether `recall` may look into the project's other ones. `durability`: when
+    entries are forced to the disk itself, against power cuts.
 
     "points": at prompts, compactions and the end of each task, beside the work; "wait": the same, and the work waits
     for it; "none": the system decides.
@@ -356,6 +357,10 @@ class SessionSettings(Section, frozen=True, kw_only=True):
     title_model: str = ""
     """The model that names sessions, as `provider/name`. Empty: `compaction.model`; if that is empty too, none is
     asked."""
+    recall_project: bool | Literal["auto"] = "auto"
+    """The model may search the other sessions of the project (`recall` with the scope `project`), which sends what it
+    finds to the present model. `"auto"`: where a user is there, so not in headless runs. Nothing is read unless asked.
+    """
 
 
 class InstructionSettings(Section, frozen=True, kw_only=True):

@@ -43,6 +43,7 @@ NEVER_KEYS = frozenset(
         "profiles",
         "providers",
         "sandbox",
+        "session.recall_project",
         "tools.mask_sent",
         "tools.pass_environment",
         "ui.mask_secrets",

@@ -13,6 +13,7 @@ from tenuto.config.sources import load_settings
 from tenuto.core.bus import EventBus, Listener
 from tenuto.core.errors import UsageError, describe_failure
 from tenuto.core.executor import Executor
+from tenuto.core.indexing import Indexing
 from tenuto.core.opening import Opener
 from tenuto.core.start import Start
 from tenuto.core.state.live import LiveSession
@@ -67,6 +68,8 @@ class Runtime:
         self._telemetry: Telemetry | None = None
         self._untold = ""
         self._updating: asyncio.Task[None] | None = None
+        self._indexing = Indexing(lambda: self.live)
+        self.bus.subscribe(self._indexing.note)
         if self.settings.compaction.ahead or self.settings.compaction.idle:
             from tenuto.core.compacting.preparation import AheadOfTime  # it brings the whole of compaction along
 
@@ -229,6 +232,7 @@ class Runtime:
         await self.opener.close()
         if self._telemetry is not None:
             await self._telemetry.close()
+        self._indexing.stop()
         if ahead is not None:
             ahead.stop()  # what settled meanwhile has begun them again
 

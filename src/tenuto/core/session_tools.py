@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 
 from tenuto.config.mcp.servers import NamedServer
 from tenuto.config.settings import Settings
@@ -19,12 +20,29 @@ def connect_tools(live: LiveSession) -> None:
     live.tool_context.window = live.window_size
     live.tool_context.ask_compaction = partial(_ask_compaction, live)
     live.tool_context.load_skill = partial(load_for_model, live)
+    live.tool_context.other_sessions = partial(_other_sessions, live)
 
 
 async def _ask_compaction(live: LiveSession, focus: str) -> str:
     from tenuto.core.compacting.asked import ask_compaction  # needed by few sessions, and 20 ms to import
 
     return await ask_compaction(live, focus)
+
+
+def _other_sessions(live: LiveSession) -> list[Path]:
+    """Return the folders of the project's other sessions, sub-agents' behind the one that they worked for."""
+    from tenuto.session.library.catalog import newest_first  # needed by few sessions
+    from tenuto.session.store import agent_directories
+    from tenuto.tool.run.context import ToolError
+
+    wanted = live.settings.session.recall_project
+    if not (live.interactive if wanted == "auto" else wanted):
+        raise ToolError("Other sessions are not searched in this run; the setting session.recall_project = true does.")
+    own = live.session.directory
+    others = [
+        folder for folder in newest_first(live.home, live.session.cwd) if folder != own and folder not in own.parents
+    ]
+    return [one for folder in others for one in (folder, *agent_directories(folder))]
 
 
 def begin_servers(

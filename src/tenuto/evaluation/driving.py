@@ -27,7 +27,7 @@ from tenuto.model.http.transport import register_transport, unregister_transport
 from tenuto.model.registry import new_client
 from tenuto.protocol.event import AnyEvent, CompactionEndEvent, CompactionStartEvent
 from tenuto.protocol.model import ModelError, ModelRequest
-from tenuto.tool.recall import Question, recall
+from tenuto.tool.search.record import Question, recall
 from tenuto.tool.search.search import Stop
 
 PROVIDER = "evaluation"

@@ -544,6 +544,15 @@ class Session:
         """Return the entries of all branches in file order, without headers."""
         return self._tree.everything
 
+    def grow_search(self) -> tuple[int, int]:
+        """Put the next stretch of a long log into its search index; return how many bytes are in it, and could be.
+
+        Call it in a thread. It changes nothing that the session is.
+        """
+        from tenuto.session.search.index import grow_search
+
+        return grow_search(self._tree.history)
+
     @property
     def has_content(self) -> bool:
         """Whether anything was said or done: more than a header and the choice of model and mode."""

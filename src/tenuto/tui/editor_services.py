@@ -272,6 +272,7 @@ class Desk:
         self._history: PromptHistory | None = None
         self._history_lock = asyncio.Lock()
         self._paths: PathIndex | None = None
+        self._listing: asyncio.Future[bool] | None = None
         self._too_early: Complete | None = None
         self._drafts = DraftFiles(home)
         self._draft_session = ""
@@ -285,6 +286,7 @@ class Desk:
         self._history = PromptHistory(self._home, cwd)
         if self._paths is None or self._paths.root != cwd:
             self._paths = PathIndex(cwd, self._clock)
+            self._listing = None
         if self._too_early is not None and self._too_early.generation == self._state.completion_generation:
             self.complete(self._too_early)
         self._too_early = None
@@ -444,9 +446,15 @@ class Desk:
         self._offer(generation, target, (*items, *resources))
         if not index.is_stale or generation != self._state.completion_generation:
             return
-        if await asyncio.to_thread(index.refresh) and generation == self._state.completion_generation:
+        if await self._refresh(index) and generation == self._state.completion_generation:
             items = await asyncio.to_thread(index.complete, target.query)
             self._offer(generation, target, (*items, *resources))
+
+    async def _refresh(self, index: PathIndex) -> bool:
+        """Read a listing again, once for all the keys that are typed meanwhile; say whether it has changed."""
+        if self._listing is None or self._listing.done():
+            self._listing = asyncio.ensure_future(asyncio.to_thread(index.refresh))
+        return await asyncio.shield(self._listing)
 
     async def _complete_shell(self, effect: Complete) -> None:
         from tenuto.tui.complete.paths import complete_shell, find_shell_target

@@ -17,7 +17,8 @@ from tenuto.protocol.part import text_of
 from tenuto.session.library.catalog import find_session, list_bin, list_sessions
 from tenuto.session.log.log import LOG_NAME
 from tenuto.session.session import Session
-from tenuto.tool.recall import ExpressionMatcher, Question, recall
+from tenuto.tool.search.matchers import ExpressionMatcher
+from tenuto.tool.search.record import Question, recall
 from tenuto.tool.search.search import Stop
 from tests.core.harness import reopened
 from tests.server import Call, Reply, Request, ScriptedServer

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import os
 import stat
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from tenuto.tui.complete import paths as paths_module
 from tenuto.tui.complete.paths import PathIndex, completions, list_paths, make_path_list
 
 
@@ -90,6 +92,7 @@ def labels(index: PathIndex, query: str) -> list[str]:
 def test_an_old_listing_answers_until_there_is_a_new_one(project):
     now = [0.0]
     index = PathIndex(project, lambda: now[0])
+    index.refresh()
     assert labels(index, "later") == []
     assert not index.is_stale
     (project / "later.txt").write_text("x")
@@ -133,3 +136,48 @@ def test_what_git_ignores_is_found_by_its_directory(project):
 
 def test_a_directory_that_is_gone_lists_nothing(tmp_path):
     assert list_paths(tmp_path / "gone").paths == ()
+
+
+def test_r069_the_first_rows_come_before_the_tree_is_listed(tmp_path, monkeypatch):
+    for folder in range(60):
+        (tmp_path / f"part{folder:02}" / "deep").mkdir(parents=True)
+        for number in range(60):
+            (tmp_path / f"part{folder:02}" / "deep" / f"file{number}.py").touch()
+    (tmp_path / "noise.log").touch()
+    (tmp_path / ".gitignore").write_text("*.log\n")
+    git(tmp_path, "init", "-q")
+    read: list[str] = []
+
+    def count(folder):
+        entries = list(real(folder))
+        read.extend(entry.name for entry in entries)
+        return ExitStackOf(entries)
+
+    real = os.scandir
+    monkeypatch.setattr(paths_module.os, "scandir", count)
+    index = PathIndex(tmp_path, lambda: 0.0)
+    first = labels(index, "")
+    assert len(read) < 3 * paths_module.FIRST_ENTRIES // 2, "of 3 700 entries"
+    assert index.is_stale, "the whole listing is still due"
+    monkeypatch.undo()
+    assert index.refresh()
+    assert labels(index, "") == first, "and what it shows of the top is the same"
+    assert "noise.log" not in first
+    assert labels(index, "part59file59") == ["part59/deep/file59.py"]
+
+
+class ExitStackOf(list):
+    """A list of entries that can be closed, as `os.scandir` returns one."""
+
+    def __enter__(self):
+        return iter(self)
+
+    def __exit__(self, *_):
+        return None
+
+
+def test_a_small_tree_is_whole_at_the_first_look(tmp_path):
+    index = PathIndex(tmp_path, lambda: 0.0)
+    (tmp_path / "a.txt").touch()
+    assert labels(index, "a") == ["a.txt"]
+    assert not index.refresh(), "a small tree is whole at the first look: nothing is offered twice"

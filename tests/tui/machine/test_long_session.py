@@ -10,6 +10,7 @@ from typing import cast
 import pytest
 from msgspec.structs import replace as changed
 
+from tenuto.command.outcome import FindText
 from tenuto.core.state.live import LiveSession
 from tenuto.core.transcript import SHOWN_ENTRIES, earlier_events, find_earlier, recent_events, replay
 from tenuto.protocol.event import ReplayFinishedEvent
@@ -139,6 +140,13 @@ def test_a_search_finds_what_is_not_loaded_and_loads_that_part_only(reader: Read
     assert reader.loads.bytes < 4 << 20, "what has no such words is not decoded"
     assert reader.state.search is not None
     assert reader.state.search.total == 1
+
+
+def test_s8_a_text_that_another_place_names_is_shown_wherever_it_is(reader: Reader):
+    reader.do(FindText("part 49 of"))
+    assert "part 49 of" in reader.present_text()
+    reader.do(FindText("part 73 of"))
+    assert "part 73 of" in reader.present_text()
 
 
 def test_a_search_meets_every_match_of_the_session_once(reader: Reader):

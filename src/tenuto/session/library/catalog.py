@@ -89,15 +89,20 @@ class Latest(msgspec.Struct, frozen=True):
 
 def latest_session(home: Path, cwd: Path) -> Latest:
     """Return the project's session that was last written to and can be read."""
-    dated = [(_written(directory), directory) for directory in session_directories(home, cwd)]
     unreadable: list[SessionSummary] = []
-    for _, directory in sorted(dated, reverse=True):
+    for directory in newest_first(home, cwd):
         summary = summarise_session(directory)
         if summary is not None and not summary.error:
             return Latest(directory, tuple(unreadable))
         if summary is not None:
             unreadable.append(summary)
     return Latest(None, tuple(unreadable))
+
+
+def newest_first(home: Path, cwd: Path | None = None) -> list[Path]:
+    """Return the folders of a project's sessions, or of all, the last written to first; none of them is opened."""
+    dated = [(_written(directory), directory) for directory in session_directories(home, cwd)]
+    return [directory for _, directory in sorted(dated, reverse=True)]
 
 
 def homeless_sessions(home: Path, cwd: Path) -> list[SessionSummary]:

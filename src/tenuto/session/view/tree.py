@@ -53,6 +53,11 @@ class EntryPath(Sequence[HistoryEvent]):
             self._before.append(self._length)
             self._length += stop - start
 
+    @property
+    def history(self) -> History | None:
+        """The history that all of the entries are in, `None` where one is not."""
+        return None if self._extra else self._history
+
     def grow(self, position: int) -> None:
         """Add the entry at the end of the history, which is at `position`."""
         if self._stops and self._stops[-1] == position:

@@ -247,6 +247,9 @@ class RecallArguments(Arguments):
     regex: bool = Field(default=False, description="query is a regular expression for one line")
     seq: str = Field(default="", description="Entry or range: 120, 120-140, 120-, -140; of a sub-agent ID/120")
     branches: bool = Field(default=False, description="Also branches that were left")
+    scope: Literal["session", "project"] = Field(
+        default="session", description="project: earlier sessions here; seq is SESSION/120"
+    )
     limit: int = Field(default=20, ge=1, le=100)
 
 

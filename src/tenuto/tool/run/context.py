@@ -202,6 +202,9 @@ class ToolContext:
         """One for each command that a call waits for; done, it runs on as a job."""
         self.load_skill: Callable[[str], Loading] | None = None
         """Returns what loading the skill of a name comes to, or raises `ToolError` with why there is none."""
+        self.other_sessions: Callable[[], list[Path]] | None = None
+        """Returns the folders of the project's other sessions, the last used first, or raises `ToolError` with why not;
+        reads the disk."""
         self.run_agent: RunAgent | None = None
         """Runs a sub-agent; `None` where there are none."""
         self.editor: Editor | None = None

@@ -71,10 +71,11 @@ class Source(Protocol):
 class Stop:
     """Ends a search from outside: by a flag, and by killing the program that it waits for."""
 
-    def __init__(self) -> None:
+    def __init__(self, seconds: float = SEARCH_SECONDS) -> None:
+        """Give it so many seconds."""
         self._event = threading.Event()
         self._process: subprocess.Popen[bytes] | None = None
-        self._deadline = time.monotonic() + SEARCH_SECONDS
+        self._deadline = time.monotonic() + seconds
         self.is_late = False
 
     def watch(self, process: subprocess.Popen[bytes]) -> None:
@@ -120,10 +121,10 @@ _LARGEST_FILE = 32_000_000
 _SNIFFED = 8_192
 
 
-class _Rules:
+class Rules:
     """The ignore files that hold in a directory: its own first, then its parents'."""
 
-    def __init__(self, directory: Path, parent: _Rules | None) -> None:
+    def __init__(self, directory: Path, parent: Rules | None) -> None:
         self._directory = directory
         self._parent = parent
         lines: list[str] = []
@@ -136,7 +137,7 @@ class _Rules:
 
     def ignore(self, path: Path, *, is_directory: bool) -> bool:
         """Whether a path below is ignored; the nearest file that says anything decides."""
-        rules: _Rules | None = self
+        rules: Rules | None = self
         while rules is not None:
             if rules._spec is not None:
                 relative = path.relative_to(rules._directory).as_posix() + ("/" if is_directory else "")
@@ -147,17 +148,17 @@ class _Rules:
         return False
 
 
-def _rules_for(base: Path) -> _Rules:
+def ignore_rules(base: Path) -> Rules:
     """Return the rules of a directory, with those of its parents up to the top of the work tree."""
     chain = [base]
     while not (chain[-1] / ".git").exists() and chain[-1].parent != chain[-1]:
         chain.append(chain[-1].parent)
     if not (chain[-1] / ".git").exists():
         chain = [base]
-    rules: _Rules | None = None
+    rules: Rules | None = None
     for directory in reversed(chain):
-        rules = _Rules(directory, rules)
-    return rules if rules is not None else _Rules(base, None)
+        rules = Rules(directory, rules)
+    return rules if rules is not None else Rules(base, None)
 
 
 class Walker:
@@ -165,9 +166,9 @@ class Walker:
 
     def files(self, base: Path, stop: Stop) -> Iterator[str]:
         """Yield all files that are not ignored, sorted within each directory. Links to directories are not followed."""
-        yield from self._walk(base, base, _rules_for(base), stop)
+        yield from self._walk(base, base, ignore_rules(base), stop)
 
-    def _walk(self, base: Path, directory: Path, rules: _Rules, stop: Stop) -> Iterator[str]:
+    def _walk(self, base: Path, directory: Path, rules: Rules, stop: Stop) -> Iterator[str]:
         try:
             with os.scandir(directory) as scan:
                 entries = sorted(scan, key=lambda entry: entry.name)
@@ -181,7 +182,7 @@ class Walker:
             if entry.name == ".git" or rules.ignore(path, is_directory=is_directory):
                 continue
             if is_directory:
-                yield from self._walk(base, path, _Rules(path, rules), stop)
+                yield from self._walk(base, path, Rules(path, rules), stop)
             elif entry.is_file(follow_symlinks=False):
                 yield path.relative_to(base).as_posix()
 

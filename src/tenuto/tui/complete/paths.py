@@ -1,8 +1,9 @@
 """Completion of `@path`, and of programs and paths in a `!command`.
 
 The files of the project are those that git sees, else as they lie on the disk. A listing is made in a thread and
-searched without the disk; an old one answers at once while a new one is made. What a listing does not have is looked up
-where it lies: other directories (`~/`, `../`, `/`), and names with a dot. Tab in a `!command` is as in a shell:
+searched without the disk; while it is made an old one answers at once, and before the first one a look near the top of
+the tree. What a listing does not have is looked up where it lies: other directories (`~/`, `../`, `/`), and names with
+a dot. Tab in a `!command` is as in a shell:
 programs in the place of one, else paths as they lie on the disk; `complete_shell` reads the disk: call it in a thread.
 """
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -28,6 +30,8 @@ STALE_AFTER = 2.0
 """Seconds for which a listing is used before it is read again."""
 MAX_ENTRIES = 5_000
 """Entries of one directory that are looked at."""
+FIRST_ENTRIES = 1_000
+"""Entries of the disk that are read for the first rows, before there is a listing."""
 FILES = ("ls-files", "-co", "--exclude-standard", "-z")
 LEFT_OUT = frozenset(
     {".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv", "venv", ".tox", ".mypy_cache", ".ruff_cache"}
@@ -95,7 +99,10 @@ def completions(paths: Iterable[str]) -> tuple[CompletionItem, ...]:
 
 
 class PathIndex:
-    """The listing of one directory, read again when it is old. `clock` is seconds. Call it in a thread: it reads."""
+    """The listing of one directory, read again when it is old. `clock` is seconds. Call it in a thread: it reads.
+
+    Before the first listing it answers from a look near the top, and is stale.
+    """
 
     def __init__(self, root: Path, clock: Callable[[], float]) -> None:
         self.root = root
@@ -118,10 +125,10 @@ class PathIndex:
         """Return the completions for what stands after the `@`, from the listing that there is."""
         if is_elsewhere(query):
             return completions(search_folder(self.root, query))
-        if self._listed is None:
-            self.refresh()
-            assert self._listed is not None
-        found = self._listed.search(query)
+        listed = self._listed
+        if listed is None:
+            listed = self._listed = look_first(self.root)
+        found = listed.search(query)
         if query.startswith(".") or (not found and "/" in query):
             found = list(dict.fromkeys([*search_folder(self.root, query), *found]))[:MAX_ROWS]
         return completions(found)
@@ -169,6 +176,33 @@ def _git_files(root: Path) -> Sequence[str] | None:
     if done is None or done.returncode != 0:
         return None
     return [os.fsdecode(name) for name in done.stdout.split(b"\0") if name]
+
+
+def look_first(root: Path) -> PathList:
+    """Return what a bounded number of entries shows, breadth first: what git would leave out here is left out."""
+    from tenuto.tool.search.search import ignore_rules
+
+    is_in_git = any((place / ".git").exists() for place in (root, *root.parents))
+    rules = ignore_rules(root) if is_in_git else None
+    found: list[str] = []
+    waiting, left = deque([""]), FIRST_ENTRIES
+    while waiting and left > 0:
+        folder = waiting.popleft()
+        try:
+            with os.scandir(root / folder) as scan:
+                entries = sorted(islice(scan, left), key=lambda entry: entry.name)
+        except OSError:
+            continue
+        left -= len(entries)
+        for entry in entries:
+            is_folder = entry.is_dir(follow_symlinks=False)
+            path = f"{folder}{entry.name}"
+            if entry.name in LEFT_OUT or (rules is not None and rules.ignore(root / path, is_directory=is_folder)):
+                continue
+            found.append(f"{path}/" if is_folder else path)
+            if is_folder:
+                waiting.append(f"{path}/")
+    return make_path_list(found)
 
 
 def _scan_files(root: Path) -> Iterable[str]:

@@ -23,6 +23,7 @@ SUBCOMMANDS = frozenset(
         "import",
         "doctor",
         "config",
+        "search",
         "stats",
         "eval",
         "batch",

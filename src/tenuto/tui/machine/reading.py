@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from itertools import takewhile
 
-from tenuto.command.outcome import Copy
+from tenuto.command.outcome import Copy, FindText
 from tenuto.protocol.event import EarlierEntriesEvent, EarlierFoundEvent
 from tenuto.protocol.operation import FindEarlierOperation, ShowEarlierOperation
 from tenuto.text.matching import count_in_prose, count_matches
@@ -108,6 +108,16 @@ def change_query(change: Change, intent: SearchChanged) -> None:
     _count_what_is_left(change, search)
     _choose_nearest(change, search, present.id if present is not None else search.at)
     _show(change, search)
+
+
+@on(FindText)
+def find_text(change: Change, intent: FindText) -> None:
+    """Open the search with a text and go to its newest match, wherever in the session it is."""
+    if change.state.search is not None:
+        close_search(change, back=False)
+    open_search(change, OpenSearch())
+    change_query(change, SearchChanged(intent.text))
+    accept_search(change, AcceptSearch())
 
 
 @on(MoveMatch)
