@@ -42,6 +42,7 @@ class Example(NamedTuple):
 
 ELSEWHERE = {
     "docs/headless.md": ("", "test_headless_page.py", "test_an_example_runs"),
+    "docs/batch.md": ("", "../frontend/batch/test_page.py", "test_l5_an_example_runs"),
     "docs/mcp.md": ("", "test_mcp.py", "test_every_command_of_the_page_runs_as_it_stands"),
     "docs/skills.md": ("", "test_skills.py", "test_j2_the_example_of_the_page_is_listed_checked_and_used"),
     "docs/plugins.md": ("", "test_plugins.py", "test_j7_every_command_of_the_page_runs_as_it_stands"),
@@ -67,6 +68,7 @@ NOT_RUN = {
     Example(
         "docs/acp.md", 'acpx --agent "tenuto acp" --approve-reads exec "what does this project do?"'
     ): "tests/acp/test_acpx.py drives it, where npm is",
+    Example("docs/configuration.md", "OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 tenuto"): SCREEN,
     Example("docs/configuration.md", "uv tool install 'tenuto[otel]'"): NEEDS_NETWORK,
     Example("docs/configuration.md", 'eval "$(tenuto completion zsh)"'): "test_completion.py runs it, where zsh is",
     Example("docs/configuration.md", "tenuto completion fish | source"): "test_completion.py runs it, where fish is",

@@ -19,7 +19,11 @@ from tests.server import Call, Reply, Request, ScriptedServer
 PROTOCOLS = ("anthropic", "openai", "openai-chat")
 SAMPLE_REPO = Path(__file__).parent.parent / "fixtures" / "sample_repo"
 T = TypeVar("T")
-IN_ORDER = {"TENUTO_COMPACTION__BACKGROUND": "false", "TENUTO_AGENT__FINAL_CHECK": "false"}
+IN_ORDER = {
+    "TENUTO_COMPACTION__BACKGROUND": "false",
+    "TENUTO_AGENT__FINAL_CHECK": "false",
+    "TENUTO_SESSION__TITLES": "false",
+}
 """Requests come one after the other, in the order that a script expects: no summary is prepared beside a task, and
 nothing is asked at the end."""
 BESIDE = {"TENUTO_COMPACTION__BACKGROUND": "true"}

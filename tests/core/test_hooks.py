@@ -649,10 +649,10 @@ async def test_a_hook_hears_that_the_user_is_waited_for(tmp_path, monkeypatch, i
 
 
 async def test_a_hook_that_takes_long_is_named_while_it_runs(tmp_path, monkeypatch):
-    monkeypatch.setattr("tenuto.core.hooks.life.MOMENT", 0.05)
+    monkeypatch.setattr("tenuto.core.hooks.life.MOMENT", 0.4)
     own(
         tmp_path,
-        PreToolUse=[group("true", "sleep 0.5", "sleep 0.4; exit 1")],
+        PreToolUse=[group("true", "sleep 1.5", "sleep 1.2; exit 1")],
         Notification=[group("sleep 0.5")],
         Stop=[group("true")],
     )
@@ -661,8 +661,8 @@ async def test_a_hook_that_takes_long_is_named_while_it_runs(tmp_path, monkeypat
         shown = [event.names for event in running.of(HooksRunningEvent)]
         assert max(map(len, shown)) == 2 and shown[-1] == ()
         assert {name for names in shown for name in names} == {
-            "PreToolUse hook “sleep 0.5”",
-            "PreToolUse hook “sleep 0.4; exit 1”",
+            "PreToolUse hook “sleep 1.5”",
+            "PreToolUse hook “sleep 1.2; exit 1”",
         }
 
 

@@ -107,7 +107,7 @@ async def test_s15_a_server_that_was_only_found_is_named_with_its_address(
         return [LocalServer("ollama", "http://127.0.0.1:11434/v1", ("found",))]
 
     monkeypatch.setattr("tenuto.model.registry.find_local_servers", find)
-    environ = {"OPENAI_API_KEY": "", "ANTHROPIC_API_KEY": ""}
+    environ = {"OPENAI_API_KEY": "", "ANTHROPIC_API_KEY": "", "GEMINI_API_KEY": ""}
     async with agent(tmp_path, [], model=model, environ=environ) as running:
         told = [event for event in running.of(NoticeEvent) if "127.0.0.1:11434" in event.text]
         if model:
@@ -120,7 +120,7 @@ async def test_s15_a_server_that_was_only_found_is_named_with_its_address(
 async def test_s15_a_server_that_was_only_found_is_named_until_it_has_answered_in_the_project(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    environ = {"OPENAI_API_KEY": "", "ANTHROPIC_API_KEY": ""}
+    environ = {"OPENAI_API_KEY": "", "ANTHROPIC_API_KEY": "", "GEMINI_API_KEY": ""}
     async with ScriptedServer(lambda _: Reply("yes")) as server:
         environ |= {"TENUTO_PROVIDERS__OLLAMA__BASE_URL": server.openai_url}
 

@@ -10,7 +10,8 @@ from tenuto.session.library.catalog import list_sessions
 from tests.core.harness import agent
 from tests.server import HttpError, Reply, Request
 
-SMALL = {"TENUTO_SESSION__TITLE_MODEL": "openai-chat/small"}
+TITLES = {"TENUTO_SESSION__TITLES": "true"}
+SMALL = TITLES | {"TENUTO_SESSION__TITLE_MODEL": "openai-chat/small"}
 
 
 def names(request: Request) -> bool:
@@ -83,7 +84,7 @@ async def test_a_model_that_cannot_name_it_is_no_news_and_the_rule_has_named_it(
 
 
 async def test_nobody_is_asked_without_a_small_model_or_with_titles_off(tmp_path):
-    for place, environ in (("a", {}), ("b", SMALL | {"TENUTO_SESSION__TITLES": "false"})):
+    for place, environ in (("a", TITLES), ("b", SMALL | {"TENUTO_SESSION__TITLES": "false"})):
         (tmp_path / place).mkdir()
         async with agent(tmp_path / place, script, environ=environ) as running:
             await running.ask("mend it")

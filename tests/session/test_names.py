@@ -82,7 +82,6 @@ ENCODE_THEMSELVES = {
     "session/log/record.py",  # what the door is not enough for: raw blocks
     "session/log/history.py",  # numbers and our own words alone
     "model/json_access.py",  # the door to the wire, which takes no NUL either
-    "model/endpoints.py",
     "model/offline.py",
     "extension/host.py",  # refuses what an extension may not say
 }

@@ -53,8 +53,8 @@ def test_a_question_mark_shows_the_keys(screen: Screen) -> None:
 def test_the_model_is_picked_and_the_next_request_goes_to_it(place: Workplace, screen: Screen) -> None:
     screen.submit("/model")
     screen.wait_for_all("type to filter", f"❯ {MODEL} ")  # it opens on the present model
-    screen.keys("Down")
-    screen.wait_for(f"❯ {OTHER_MODEL}")
+    screen.type(OTHER_MODEL)
+    screen.wait_for(f"❯ {OTHER_MODEL} ")
     screen.keys("Enter")
     screen.wait_until(lambda shown: OTHER_MODEL in footer(shown), "the other model in the footer")
     screen.submit("hello")

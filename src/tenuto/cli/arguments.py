@@ -172,10 +172,8 @@ def build_parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="tenuto",
         description="A coding agent for your terminal. Without a prompt it opens the full screen.",
-        epilog="Session management: tenuto sessions, tenuto search. Models: tenuto models, tenuto login, tenuto logout. "
-        "Also: tenuto approvals, tenuto doctor, tenuto import, tenuto eval, tenuto batch, tenuto prompt, tenuto sandbox, "
-        "tenuto trust, tenuto hooks, tenuto skills, tenuto plugins, tenuto mcp, tenuto acp. API keys: "
-        "ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY; without one the built-in offline model answers.",
+        epilog=f"Subcommands, each with --help: {', '.join(SUBCOMMANDS)}. API keys: ANTHROPIC_API_KEY, OPENAI_API_KEY, "
+        "GEMINI_API_KEY; without one the built-in offline model answers.",
     )
     parser.add_argument("prompt", nargs="*", metavar="PROMPT", help="what to do; “-” reads it from standard input")
     parser.add_argument(

@@ -277,8 +277,8 @@ COMMANDS: tuple[Command, ...] = (
 
 
 def built_in_names() -> frozenset[str]:
-    """Return all names and aliases."""
-    return frozenset(name for command in COMMANDS for name in (command.name, *command.aliases))
+    """Return all names and aliases that no command file can have."""
+    return frozenset(name for command in COMMANDS if not command.yields for name in (command.name, *command.aliases))
 
 
 def find_command(name: str) -> Command | None:

@@ -8,6 +8,7 @@ from typing import TypeVar
 import msgspec
 
 from tenuto.private_files import make_directory, replace_file
+from tenuto.text.writable import to_json
 
 Value = TypeVar("Value")
 
@@ -23,4 +24,4 @@ def read_json(path: Path, kind: type[Value]) -> Value | None:
 def write_json(path: Path, value: object) -> None:
     """Replace the file in one step; mode 0600 under any umask, its folder 0700. Raises `OSError`."""
     make_directory(path.parent)
-    replace_file(path, msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")
+    replace_file(path, msgspec.json.format(to_json(value), indent=2) + b"\n")
