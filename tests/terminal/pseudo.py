@@ -114,6 +114,10 @@ class CommandTerminal:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
                 self.status = os.waitstatus_to_exitcode(status)
+        seen = -1
+        while seen < len(self.output):  # what it wrote at its end may not be read yet
+            seen = len(self.output)
+            self.read()
         return self.status
 
     def close(self) -> None:

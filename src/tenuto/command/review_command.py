@@ -23,13 +23,13 @@ Answer in this form, and with nothing else:
 
 ## Findings
 One numbered item each, the worst first: **severity** (bug, risk, or nit), `path:line`, what happens and when, and how
-to mend it, in at most four lines. Say "None." where there are none.
+to fix it, in at most four lines. Say "None." where there are none.
 
 ## Not checked
 What you could not see or did not look at, one line each; leave the heading out where there is nothing.
 
 ## Verdict
-One sentence: can this go in as it is, after the bugs are mended, or not at all."""
+One sentence: can this go in as it is, after the bugs are fixed, or not at all."""
 OPTIONS = "--no-ext-diff --no-textconv"
 
 
