@@ -57,6 +57,7 @@ PROGRAMS = {
     "mkdocstrings",
     "ruff",
     "pytest-asyncio",
+    "pytest-timeout",
     "pytest-xdist",
 }
 """Development dependencies that are run, or loaded by pytest or by MkDocs, and not imported."""

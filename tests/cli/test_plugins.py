@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
-import termios
 from pathlib import Path
 
 import pytest
@@ -17,6 +15,7 @@ import pytest
 from tests.conftest import FIXTURES
 from tests.core.test_children import task
 from tests.server import Call, Reply, ServerThread
+from tests.terminal.pseudo import CommandTerminal
 from tests.tool.mcp.servers import SCRIPT
 
 PAGE = (Path(__file__).parents[2] / "docs" / "plugins.md").read_text(encoding="utf-8")
@@ -215,28 +214,22 @@ def test_j7_nothing_is_added_where_nobody_can_be_asked(run, tmp_path):
     assert left_behind(tmp_path / "home") == []
 
 
-@pytest.mark.parametrize(("answer", "code"), [("y", 0), ("n", 1), ("", 1), ("\x04", 1), ("\x03", 130)])
-def test_j7_on_a_terminal_it_is_shown_and_asked_once(run, tmp_path, answer, code):
+@pytest.mark.parametrize(("typed", "code"), [(b"y\r", 0), (b"n\r", 1), (b"\r", 1), (b"\x04", 1), (b"\x03", 130)])
+def test_j7_on_a_terminal_it_is_shown_and_asked_once(run, tmp_path, typed, code):
     plugin(run.work / "small")
     values = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TENUTO_HOME": str(tmp_path / "home"), "TERM": "xterm"}
-    near, far = os.openpty()
-    command = [sys.executable, "-m", "tenuto", "plugins", "add", "small"]
-    options = {"cwd": run.work, "env": values, "stdin": far, "stdout": far, "stderr": far}
-    own = {"start_new_session": True, "preexec_fn": _take_terminal}
-    with subprocess.Popen(command, **options, **own) as process:
-        os.close(far)
-        said = b""
-        while b"[y/N] " not in said:
-            said += os.read(near, 1_000)
-        assert b"skill small:one: Does one." in said
-        os.write(near, answer.encode() + (b"" if answer in "\x03\x04" and answer else b"\n"))
-        assert process.wait(30) == code
-    os.close(near)
+    terminal = CommandTerminal(run.work, values, [sys.executable, "-m", "tenuto", "plugins", "add", "small"])
+    try:
+        assert "skill small:one: Does one." in terminal.wait_for("[y/N]")
+        terminal.write(typed)
+        if typed == b"\x03":
+            terminal.read_until_quiet()
+            if not terminal.has_ended():  # pressed between Python's question and its waiting it is not seen
+                terminal.write(typed)
+        assert terminal.wait_end() == code
+    finally:
+        terminal.close()
     assert left_behind(tmp_path / "home") == ([] if code else ["plugins/small", "plugin-data/small", "small"])
-
-
-def _take_terminal() -> None:
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 def test_j7_a_plugin_that_changed_is_not_used_until_it_is_agreed_to_again(run, tmp_path):

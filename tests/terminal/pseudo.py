@@ -105,15 +105,20 @@ class CommandTerminal:
             self.read()
         return self.text()
 
-    def wait_end(self) -> int:
-        """Wait until the program has ended by itself; return its exit code."""
-        deadline = time.monotonic() + PATIENCE
-        while self.status is None:
-            assert time.monotonic() < deadline, f"it never ended\n{frame(self.text())}"
-            self.read()
+    def has_ended(self) -> bool:
+        """Whether the program has ended, by itself or not."""
+        if self.status is None:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
                 self.status = os.waitstatus_to_exitcode(status)
+        return self.status is not None
+
+    def wait_end(self) -> int:
+        """Wait until the program has ended by itself; return its exit code."""
+        deadline = time.monotonic() + PATIENCE
+        while not self.has_ended():
+            assert time.monotonic() < deadline, f"it never ended\n{frame(self.text())}"
+            self.read()
         seen = -1
         while seen < len(self.output):  # what it wrote at its end may not be read yet
             seen = len(self.output)

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from tenuto.cli.parsing import Parser, parse, say_json
+from tenuto.cli.parsing import Parser, agrees, parse, say_json
 from tenuto.cli.progress import progress, working
 from tenuto.exit_codes import FAILED, OK
 from tenuto.guard.terminal import sanitize_line, write_text
@@ -98,7 +98,7 @@ class _ImportDialog:
         if earlier is not None and not self._options.force:
             if not self._options.json:
                 write_text(_told_before(source, earlier))
-            if not (self._may_ask and _is_yes("Import it again, as a new session? [y/N] ")):
+            if not (self._may_ask and agrees("Import it again, as a new session?")):
                 return {**_row(source, earlier), "imported_now": False}
         cwd = Path(self._options.cwd).expanduser() if self._options.cwd else None
         with working(f"Importing {format_bytes(source.size)}"):
@@ -207,13 +207,6 @@ def _told_before(source: Source, earlier: Mark) -> str:
         f"{_line(source.name)}: imported before, as {earlier.directory.name}.{since}\n"
         f"Continue it with: tenuto --resume {earlier.directory.name}   (--force imports it again, as a new session)"
     )
-
-
-def _is_yes(question: str) -> bool:
-    try:
-        return input(question).strip().casefold() in ("y", "yes")
-    except EOFError:
-        return False
 
 
 def _line(text: object) -> str:

@@ -45,6 +45,14 @@ def say(text: str) -> None:
     write_text(" ".join(sanitize_for_terminal(text).splitlines()))
 
 
+def agrees(question: str) -> bool:
+    """Ask the user on the terminal for a yes; an end of input is a no. Raises KeyboardInterrupt at Ctrl+C."""
+    try:
+        return input(f"{question} [y/N] ").strip().casefold() in {"y", "yes"}
+    except EOFError:
+        return False
+
+
 def parse(parser: argparse.ArgumentParser, words: tuple[str, ...]) -> argparse.Namespace | int:
     """Return what the words say, or the exit code when there is nothing more to do."""
     if "_ARGCOMPLETE" in os.environ:

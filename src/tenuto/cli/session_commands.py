@@ -13,7 +13,7 @@ import msgspec
 
 from tenuto.cli.arguments import working_directory
 from tenuto.cli.output import write_bytes
-from tenuto.cli.parsing import Parser, complain, find_directory, parse, say, say_json
+from tenuto.cli.parsing import Parser, agrees, complain, find_directory, parse, say, say_json
 from tenuto.cli.progress import progress, working
 from tenuto.exit_codes import FAILED
 from tenuto.guard.terminal import sanitize_line, write_text
@@ -224,7 +224,7 @@ def run_delete(words: tuple[str, ...], home: Path) -> int:
         return next(one for one in found if isinstance(one, int))
     for directory in () if parsed.json else directories:
         say(_describe(directory))
-    if not parsed.yes and not _agreed(f"Move {len(directories)} to the bin?"):
+    if not parsed.yes and not (sys.stdin.isatty() and agrees(f"Move {len(directories)} to the bin?")):
         return complain("nothing was moved; --yes does it without asking", FAILED)
     return _move(directories, home, as_json=parsed.json)
 
@@ -311,15 +311,6 @@ def _rejoin(home: Path, copy: Path, *, as_json: bool) -> int:
 def _describe(directory: Path) -> str:
     summary = summarise_session(directory)
     return as_line(summary) if summary is not None else f"{directory.name}  (nothing said)"
-
-
-def _agreed(question: str) -> bool:
-    if not sys.stdin.isatty():
-        return False
-    try:
-        return input(f"{question} [y/N] ").strip().lower() in {"y", "yes"}
-    except (EOFError, KeyboardInterrupt):
-        return False
 
 
 def run_repair(words: tuple[str, ...], home: Path) -> int:

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from tenuto.cli.arguments import working_directory
-from tenuto.cli.parsing import Parser, complain, parse, say, say_json
+from tenuto.cli.parsing import Parser, agrees, complain, parse, say, say_json
 from tenuto.cli.plugins.obtaining import MarketplaceFound, Staged, Wanted, obtained, read_wanted
 from tenuto.config.plugins.installed import (
     Added,
@@ -170,13 +170,10 @@ class _Changing:
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
             complain("nothing was changed: nobody can be asked here; --yes agrees to what is shown")
             return False
-        try:
-            agreed = input(f"{question} [y/N] ").strip().lower() in {"y", "yes"}
-        except EOFError:
-            agreed = False
-        if not agreed:
-            say("Nothing was changed.")
-        return agreed
+        if agrees(question):
+            return True
+        say("Nothing was changed.")
+        return False
 
     def _put(self, staged: Staged, *, enabled: bool = True) -> None:
         """Put the files that were shown in their place, and note what was agreed to."""
