@@ -16,7 +16,7 @@ from tenuto.api.result import Answer, RunResult
 from tenuto.config.sources import given_source, home_directory
 from tenuto.core.agent.attachments import ImageTooLargeError, NotAnImageError, keep_image
 from tenuto.core.errors import TaskFailedError, UsageError
-from tenuto.core.opening import check_directory
+from tenuto.core.finding import check_directory
 from tenuto.core.runtime import Runtime
 from tenuto.core.start import Limits, Start
 from tenuto.guard.rules import Rule, RuleError, read_rule

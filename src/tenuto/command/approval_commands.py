@@ -12,7 +12,7 @@ from tenuto.command.outcome import Choice, Choose, CommandOutcome, Say
 from tenuto.config.saved_approvals import SavedApproval, SavedApprovals, SavedApprovalsError, saved_in
 from tenuto.config.settings_writer import SettingNotKept, drop_rule, keep_rule
 from tenuto.core.errors import TaskFailedError
-from tenuto.core.opening import resolve_directory
+from tenuto.core.finding import resolve_directory
 from tenuto.core.runtime import Runtime
 from tenuto.core.state.live import LiveSession
 from tenuto.guard.rules import SOURCES, Effect, Rule, RuleError, Source, read_rule, rule_of

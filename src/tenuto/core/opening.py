@@ -17,6 +17,7 @@ from tenuto.core.bus import EventBus
 from tenuto.core.closing import close_session
 from tenuto.core.errors import UsageError
 from tenuto.core.extension_acts import acts_in
+from tenuto.core.finding import SessionFinder, resolve_directory
 from tenuto.core.models import open_models
 from tenuto.core.session_tools import begin_servers, connect_tools
 from tenuto.core.state.approvals import OpenApprovals
@@ -29,7 +30,6 @@ from tenuto.core.state.windows import ModelChange, change_model, split_model
 from tenuto.core.transcript import recent_events
 from tenuto.core.trusting import Trusting
 from tenuto.guard.rules import read_rules
-from tenuto.guard.terminal import sanitize_line
 from tenuto.model.registry import OFFLINE_MODEL
 from tenuto.protocol.entry import DirectoryEntry, Mode, ModeEntry, ModelEntry
 from tenuto.protocol.event import ReplayFinishedEvent, SessionOpenedEvent, TodoChangedEvent
@@ -45,17 +45,9 @@ from tenuto.protocol.operation import (
 )
 from tenuto.session.errors import SessionError, SessionLocked, SessionNewer
 from tenuto.session.library.catalog import (
-    SessionSummary,
-    find_by_words,
-    find_session,
     has_used_server,
-    homeless_sessions,
-    latest_session,
-    summarise_session,
 )
 from tenuto.session.log.log import sum_up
-from tenuto.session.moving import relocate
-from tenuto.session.paths import folder_identity, project_directory
 from tenuto.session.session import Session
 from tenuto.session.store import Store, agent_directories
 from tenuto.tool.output import ToolOutput
@@ -75,22 +67,6 @@ CHECK_SECONDS = 10.0
 DEFAULT_EFFORT = "Its own default holds until you choose another with /effort."
 
 
-def check_directory(cwd: Path) -> Path:
-    """Return the real path of the working directory. Raises `UsageError` when it is none."""
-    if not cwd.is_dir():
-        raise UsageError(f"{cwd} is not a directory; name an existing one")
-    return cwd.resolve()
-
-
-def resolve_directory(text: str, base: Path) -> Path:
-    """Return the directory that a user means, seen from `base`. Raises `UsageError` when it is none."""
-    return check_directory(base / Path(text).expanduser())
-
-
-def _name_unreadable(session: SessionSummary) -> str:
-    return f"Session {session.id[:8]} cannot be read ({session.error}; {session.directory})"
-
-
 class Opener:
     """Holds the one open session and changes it."""
 
@@ -108,6 +84,7 @@ class Opener:
         own = settings.approvals
         rules, self._remarks = read_rules({"allow": own.allow, "ask": own.ask, "deny": own.deny}, "settings")
         """The second is what the user has to know of how the session was found and opened."""
+        self._finder = SessionFinder(start, self._remarks)
         self._given = [*rules, *start.rules]
         self._assumed = ""
         """The model of a first run, while neither user nor settings nor session have named one."""
@@ -143,7 +120,7 @@ class Opener:
         if not start.resume and not start.resume_latest:
             await self._enter(self._create(start.cwd), resumed=False)
             return
-        directory = self._find(start.resume) if start.resume else self._latest()
+        directory = self._finder.find(start.resume) if start.resume else self._finder.latest()
         try:
             session = self._open(directory, "copy" if start.fork else "write")
         except UsageError as error:
@@ -172,7 +149,7 @@ class Opener:
 
     async def open_session(self, target: str, access: SessionAccess = "write") -> None:
         """Leave the open session and open `target` (an id or the beginning of one). Raises `UsageError`."""
-        directory, present = self._find(target), self.current.session
+        directory, present = self._finder.find(target), self.current.session
         if directory.name == present.directory.name and not (present.is_read_only and access != "read"):
             raise UsageError("that session is open already")
         await self._enter(self._open(directory, access), resumed=True)
@@ -197,7 +174,7 @@ class Opener:
         if self._start.temporary:
             raise UsageError("a temporary session stays where it began; /new DIR starts one elsewhere")
         await self._leave("other")
-        await self._enter(self._open(self._relocate(session.directory, place)), resumed=True)
+        await self._enter(self._open(self._finder.relocate(session.directory, place)), resumed=True)
 
     def show_again(self, session_id: str) -> None:
         """Tell the front-ends the whole of the session again, because its leaf has moved."""
@@ -216,62 +193,10 @@ class Opener:
         durability = self._in_use.settings.session.durability
         return Session.create(self._start.home, cwd, clock=self._start.clock, durability=durability)
 
-    def _find(self, target: str) -> Path:
-        directory = find_session(self._start.home, target)
-        if directory is not None:
-            return directory
-        found = find_by_words(self._start.home, target)
-        if len(found) > 1:
-            names = ", ".join(f"{one.id[:8]} “{sanitize_line(one.name)[:40]}”" for one in found[:4])
-            raise UsageError(f"{len(found)} sessions have “{target}” in them: {names}; name one by its id")
-        if not found:
-            raise UsageError(f"there is no session “{target}”; /resume and tenuto sessions list them")
-        return found[0].directory
-
-    def _latest(self) -> Path:
-        """Return the session to continue here; the latest of this directory under an earlier name counts (R-072)."""
-        start = self._start
-        latest = latest_session(start.home, start.cwd)
-        if latest.directory is not None:
-            self._remarks += [f"{_name_unreadable(one)}; it was passed over." for one in latest.unreadable]
-            return latest.directory
-        gone = homeless_sessions(start.home, start.cwd)
-        folder = folder_identity(start.cwd)
-        if gone and folder and gone[0].folder == folder:
-            return gone[0].directory
-        hint = "start one without --continue"
-        if gone:
-            one = gone[0]
-            last = sanitize_line(one.name)[:60]
-            hint = f"{one.cwd} is gone: tenuto --resume {one.id[:8]} --cwd . goes on here with its last, “{last}”"
-        damaged = "".join(f"{_name_unreadable(one)}; " for one in latest.unreadable)
-        raise UsageError(f"there is no earlier session in {start.cwd} to go on with; {damaged}{hint}")
-
-    def _relocate(self, directory: Path, cwd: Path) -> Path:
-        try:
-            return relocate(self._start.home, directory, cwd)
-        except SessionError as error:
-            raise UsageError(str(error)) from error
-
-    def _place(self, directory: Path) -> Path:
-        """Return where the session lies, after moving it where the user named its new directory.
-
-        A user is asked when it is open (`SessionOpenedEvent.missing`); without one it has to be named.
-        """
-        summary = summarise_session(directory)
-        if summary is None or not summary.cwd or summary.place.is_dir():
-            return directory
-        is_here = directory.parent == project_directory(self._start.home, self._start.cwd)
-        if self._start.names_directory or is_here:  # a name that is not UTF-8 was not kept whole by earlier versions
-            return self._relocate(directory, self._start.cwd)
-        if not self._start.interactive:
-            raise UsageError(f"session {directory.name[:8]} worked in {summary.cwd}, which is gone; name another --cwd")
-        return directory
-
     def _open(self, directory: Path, access: SessionAccess = "write") -> Session:
         reads = access in ("read", "copy")
         if not reads:
-            directory = self._place(directory)
+            directory = self._finder.place(directory)
         try:
             session = Session.open(
                 directory,

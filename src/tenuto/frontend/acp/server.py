@@ -58,7 +58,7 @@ from pydantic import BaseModel, ValidationError
 
 from tenuto.command.runtime import CommandRuntime
 from tenuto.core.errors import EXPECTED_FAILURES, TaskFailedError, UsageError, describe_failure
-from tenuto.core.opening import check_directory
+from tenuto.core.finding import check_directory
 from tenuto.core.start import Start
 from tenuto.ending import ended_by_signals
 from tenuto.exit_codes import OK, SIGNAL
