@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from tenuto.core.bus import EventBus
-from tenuto.core.executor import TaskManager
+from tenuto.core.tasks import TaskManager
 from tenuto.protocol.event import TaskFinishedEvent, TaskStartedEvent
 
 pytestmark = pytest.mark.matrix

@@ -24,8 +24,9 @@ from tenuto.core.state.approvals import OpenApprovals
 from tenuto.core.state.children import Children
 from tenuto.core.state.compaction_state import CompactionState
 from tenuto.core.state.extensions import Extensions
-from tenuto.core.state.live import FIRST_RUN, READ_ONLY, LiveSession, ModelState, SettingsInUse, TaskState
+from tenuto.core.state.live import FIRST_RUN, READ_ONLY, LiveSession, ModelState, SettingsInUse
 from tenuto.core.state.mcp import SessionServers
+from tenuto.core.state.task import TaskState
 from tenuto.core.state.windows import ModelChange, change_model, split_model
 from tenuto.core.transcript import recent_events
 from tenuto.core.trusting import Trusting

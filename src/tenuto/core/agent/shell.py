@@ -8,7 +8,8 @@ from collections.abc import Callable
 from functools import partial
 
 from tenuto.core.errors import EXPECTED_FAILURES, describe_failure
-from tenuto.core.state.live import FinishedCommand, LiveSession
+from tenuto.core.state.live import LiveSession
+from tenuto.core.state.task import FinishedCommand
 from tenuto.protocol.entry import ShellEntry
 from tenuto.protocol.event import ShellFinishedEvent, ShellOutputEvent, ShellStartedEvent
 from tenuto.protocol.operation import RunShellOperation
