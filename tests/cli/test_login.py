@@ -209,6 +209,20 @@ def test_a_401_runs_the_command_again_once(run: Run, tmp_path: Path, provider: s
     assert "api_key_cmd" in refused.stderr
 
 
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_command_that_prints_the_same_key_again_is_believed(run: Run, tmp_path: Path, provider: str):
+    """The key is known by then, and known secrets are masked in what commands of the model print."""
+    from tests.server import Call
+
+    settings_with(tmp_path, f"echo ran >> '{tmp_path}/runs'; echo {SECRET}", api_key_seconds=0.01)
+    script = [Reply("", tool_calls=[Call("bash", {"command": "ls"})]), Reply("Done.")]
+    with ServerThread(script, api_key=SECRET) as server:
+        done = run("-p", "hi", "-m", f"{provider}/test", "--mode", "auto", server=server, environ=NO_KEYRING)
+    assert (done.returncode, done.stdout.strip()) == (0, "Done."), done.stderr
+    assert len((tmp_path / "runs").read_text().splitlines()) > 1
+    assert SECRET not in "".join(file.read_text(errors="replace") for file in (tmp_path / "home").rglob("*.jsonl"))
+
+
 @pytest.mark.parametrize(
     ("command", "said"),
     [
