@@ -19,7 +19,7 @@ from weakref import WeakSet
 
 from tenuto.evaluation.scripted import Counter
 from tests.server.anthropic_rules import check as check_anthropic
-from tests.server.clouds import check_cloud, find_cloud, give_token, model_in
+from tests.server.clouds import check_cloud, error_object, find_cloud, give_aws_keys, give_token, model_in
 from tests.server.connection import Connection, Incoming
 from tests.server.gemini_rules import check as check_gemini
 from tests.server.item import Refusal
@@ -176,7 +176,10 @@ class ScriptedServer:
                 await self._answer_control(connection, request)
                 return
             if request.path == "/token":
-                await respond(connection, request, 200, {}, encode(give_token(request.raw)))
+                await respond(connection, request, 200, {}, encode(give_token(request.raw, self.options.clouds)))
+                return
+            if request.path == "/aws-keys":
+                await respond(connection, request, 200, {}, encode(give_aws_keys(self.options.clouds)))
                 return
             self._check_key(request)
             if request.kind == "models":
@@ -187,7 +190,8 @@ class ScriptedServer:
                 await self._answer_call(connection, request, wire)
         except Refusal as refusal:
             request.refused = refusal.message
-            body = wire.error_object(refusal.status, refusal.message, refusal.code, refusal.param)
+            said = (refusal.status, refusal.message, refusal.code, refusal.param)
+            body = error_object(request.cloud, wire, *said)
             await respond(connection, request, refusal.status, {}, encode(body))
         except ConnectionError:
             request.aborted = True
@@ -220,7 +224,7 @@ class ScriptedServer:
         if found := find_cloud(target.partition("?")[0]):
             request.cloud, parts = found
             request.path, request.kind, request.model = target.partition("?")[0], "model", model_in(parts)
-            request.protocol = "chat" if request.cloud == "azure" else "anthropic"
+            request.protocol = _protocol_of(request.cloud, request.path)
         elif gemini:
             request.protocol, request.model = "gemini", unquote(gemini["model"] or "")
             kinds = {"GET": "models", "streamGenerateContent": "model", "countTokens": "count"}
@@ -258,7 +262,9 @@ class ScriptedServer:
 
     async def _answer_call(self, connection: Connection, request: Request, wire: ModuleType) -> None:
         body = read_json(request.raw)
-        body = request.parsed = check_cloud(request, body) if request.cloud else request.with_model(body)
+        body = request.parsed = (
+            check_cloud(request, body, self.options.clouds) if request.cloud else request.with_model(body)
+        )
         for name in self.options.refuse:
             if name in body:
                 raise Refusal(f"Unrecognized request argument supplied: {name}", param=name)
@@ -350,6 +356,12 @@ class ScriptedServer:
         keys = ("kind", "protocol", "index", "received_first", "received", "started", "ended", "status", "aborted")
         rows = [{key: getattr(kept, key) for key in (*keys, "refused", "raw_size")} for kept in self.all_requests]
         await respond(connection, request, 200, {}, encode(rows))
+
+
+def _protocol_of(cloud: str, path: str) -> Protocol:
+    if cloud != "azure":
+        return "anthropic"
+    return "responses" if path.endswith("/responses") else "chat"
 
 
 class ServerThread:
