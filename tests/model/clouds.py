@@ -11,7 +11,12 @@ from tenuto.protocol.model import Finished, ModelRequest, StreamPart
 from tests.model.views import TOOLS, result, user
 
 CLOUDS = ("bedrock", "vertex", "azure")
-NAMES = {"bedrock": "eu.anthropic.claude-opus-5-5-v1:0", "vertex": "claude-opus-5-5@20261012", "azure": "my-deployment"}
+NAMES = {
+    "bedrock": "eu.anthropic.claude-opus-5-5-v1:0",
+    "vertex": "claude-opus-5-5@20261012",
+    "azure": "my-deployment",
+    "gemini": "gemini-3.8-flash",
+}
 
 
 def settings_of(values: dict[str, str], **more: ProviderSettings) -> Settings:
@@ -28,15 +33,13 @@ class Talk:
         self.provider = provider
         self.view: list[Message] = [SystemMessage(text="You are careful."), user("start")]
 
-    def request(self) -> ModelRequest:
+    async def parts(self, **fields: object) -> list[StreamPart]:
         facts = self.models.facts(f"{self.provider}/{NAMES[self.provider]}")
-        return ModelRequest(model=facts, messages=tuple(self.view), tools=TOOLS, cache_key="s")
+        asked = ModelRequest(model=facts, messages=tuple(self.view), tools=TOOLS, cache_key="s", **fields)  # pyright: ignore
+        return [part async for part in self.models.client(self.provider).stream(asked)]
 
-    async def parts(self) -> list[StreamPart]:
-        return [part async for part in self.models.client(self.provider).stream(self.request())]
-
-    async def ask(self) -> AssistantMessage:
-        end = (await self.parts())[-1]
+    async def ask(self, **fields: object) -> AssistantMessage:
+        end = (await self.parts(**fields))[-1]
         assert isinstance(end, Finished)
         self.view.append(end.message)
         self.view += [result(call.id, "output") for call in end.message.tool_calls] or [user("go on")]

@@ -84,8 +84,8 @@ async def test_a_call_whose_thought_is_not_there_says_so_to_models_that_want_one
     ("name", "effort", "wanted"),
     [
         (SIGNING, "", {"includeThoughts": True}),
-        (SIGNING, "minimal", {"includeThoughts": True, "thinkingLevel": "minimal"}),
-        ("gemini-3-pro", "high", {"includeThoughts": True, "thinkingLevel": "high"}),
+        (SIGNING, "minimal", {"includeThoughts": True, "thinkingLevel": "MINIMAL"}),
+        ("gemini-3-pro", "high", {"includeThoughts": True, "thinkingLevel": "HIGH"}),
         (OLDER, "none", {"thinkingBudget": 0}),
         (OLDER, "low", {"includeThoughts": True, "thinkingBudget": 4_096}),
         ("gemini-2.5-pro", "high", {"includeThoughts": True, "thinkingBudget": 24_576}),

@@ -51,10 +51,10 @@ def find_cloud(path: str) -> tuple[str, re.Match[str]] | None:
     return None
 
 
-def check_cloud(request: Request, body: dict[str, Any], keys: CloudKeys) -> dict[str, Any]:
-    """Refuse what the cloud would; return the body as its protocol has it without a cloud."""
+def check_cloud(request: Request, body: dict[str, Any], keys: CloudKeys) -> tuple[dict[str, Any], dict[str, str]]:
+    """Refuse what the cloud would; return body and headers as the protocol has them without a cloud."""
     if request.cloud == "azure":
-        return _azure(request, body, keys)
+        return _azure(request, body, keys), request.headers
     version = VERSIONS[request.cloud]
     if request.cloud == "bedrock":
         check_signature(request, keys)
@@ -74,13 +74,13 @@ def check_cloud(request: Request, body: dict[str, Any], keys: CloudKeys) -> dict
         raise Refusal("stream: does not fit the method of the address")
     if "x-api-key" in request.headers:
         raise Refusal("x-api-key: a key of Anthropic's is not for others", status=403)
-    request.headers["anthropic-version"] = version
+    headers = {**request.headers, "anthropic-version": version}
     if betas := body.get("anthropic_beta"):
         if not isinstance(betas, list):
             raise Refusal("anthropic_beta: Input should be a valid list")
-        request.headers["anthropic-beta"] = ",".join(betas)
+        headers["anthropic-beta"] = ",".join(betas)
     bare = {key: value for key, value in body.items() if key not in ("anthropic_version", "anthropic_beta")}
-    return {"model": request.model, **bare, "stream": "stream" in request.target.lower()}
+    return {"model": request.model, **bare, "stream": "stream" in request.target.lower()}, headers
 
 
 def _azure(request: Request, body: dict[str, Any], keys: CloudKeys) -> dict[str, Any]:

@@ -20,7 +20,7 @@ speechConfig stopSequences temperature thinkingConfig topK topP
 DATA = {"text", "inlineData", "functionCall", "functionResponse", "fileData", "executableCode", "codeExecutionResult"}
 NAME = re.compile(r"^[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}$")
 SKIPS = ("skip_thought_signature_validator", "context_engineering_is_the_way_to_go")
-LEVELS = ("minimal", "low", "medium", "high")
+LEVELS = ("MINIMAL", "LOW", "MEDIUM", "HIGH")
 
 
 def check(body: dict[str, Any], headers: dict[str, str], options: Options, size: int, *, counting: bool) -> None:

@@ -262,9 +262,12 @@ class ScriptedServer:
 
     async def _answer_call(self, connection: Connection, request: Request, wire: ModuleType) -> None:
         body = read_json(request.raw)
-        body = request.parsed = (
-            check_cloud(request, body, self.options.clouds) if request.cloud else request.with_model(body)
-        )
+        headers = request.headers
+        if request.cloud:
+            body, headers = check_cloud(request, body, self.options.clouds)
+        else:
+            body = request.with_model(body)
+        request.parsed = body
         for name in self.options.refuse:
             if name in body:
                 raise Refusal(f"Unrecognized request argument supplied: {name}", param=name)
@@ -273,7 +276,7 @@ class ScriptedServer:
         if request.path == ENDPOINT:
             check_endpoint(body, self.options)
         check = CHECKS[request.protocol]
-        check(body, request.headers, self.options, size, counting=request.kind == "count")
+        check(body, headers, self.options, size, counting=request.kind == "count")
         if request.kind == "count":
             await respond(
                 connection,
