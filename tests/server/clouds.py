@@ -38,7 +38,13 @@ ROUTES = {
     ),
     "azure": re.compile(r"/openai/(?:deployments/(?P<model>[^/]+)/chat/completions|responses)"),
 }
-DEPLOYMENTS = ("my-deployment",)
+DEPLOYMENTS = ("my-deployment", "test")
+CHAT_FIELDS = """
+audio frequency_penalty function_call functions logit_bias logprobs max_completion_tokens max_tokens messages metadata
+modalities model n parallel_tool_calls prediction presence_penalty prompt_cache_key prompt_cache_retention
+reasoning_effort response_format safety_identifier seed service_tier stop store stream stream_options temperature
+tool_choice tools top_logprobs top_p user verbosity data_sources
+"""
 VERSIONS = {"bedrock": "2026-10-21", "vertex": "2026-10-21"}
 """What the official SDK says in the body."""
 
@@ -108,6 +114,9 @@ def _azure(request: Request, body: dict[str, Any], keys: CloudKeys) -> dict[str,
             status=404,
             code="DeploymentNotFound",
         )
+    for name in body:
+        if request.path.endswith("/chat/completions") and name not in CHAT_FIELDS.split():
+            raise Refusal(f"Unrecognized request argument supplied: {name}")
     return body
 
 
