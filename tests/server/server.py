@@ -25,6 +25,7 @@ from tests.server.gemini_rules import check as check_gemini
 from tests.server.item import Refusal
 from tests.server.openai_compaction import ENDPOINT, check_endpoint
 from tests.server.openai_rules import check_chat, check_responses
+from tests.server.openrouter import OPENROUTER, OpenRouter
 from tests.server.options import Options
 from tests.server.playback import Playback, encode, respond
 from tests.server.reply import AnyReply, Script
@@ -59,6 +60,7 @@ class ScriptedServer:
         """Tracebacks of the server itself or of the script's callable."""
         self.connections_made = 0
         self.control: dict[str, Any] = {}
+        self.openrouter = OpenRouter(self.options.api_key or "test")
         self._used = 0
         self._calls = 0
         self._known: dict[Protocol, list[str]] = {}
@@ -177,6 +179,10 @@ class ScriptedServer:
                 return
             if request.path == "/token":
                 await respond(connection, request, 200, {}, encode(give_token(request.raw, self.options.clouds)))
+                return
+            if request.path in OPENROUTER:
+                status, headers, body = self.openrouter.answer(request)
+                await respond(connection, request, status, headers, encode(body))
                 return
             if request.path == "/aws-keys":
                 await respond(connection, request, 200, {}, encode(give_aws_keys(self.options.clouds)))

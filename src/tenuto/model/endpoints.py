@@ -166,6 +166,7 @@ BUILT_IN: Mapping[str, tuple[ProviderKind, str, str, str]] = {
         "GEMINI_API_KEY",
         "GOOGLE_GEMINI_BASE_URL",
     ),
+    "openrouter": ("openai-chat", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", "OPENROUTER_BASE_URL"),
 }
 """Name: wire, address, the variable of the key, the variable of the address."""
 
