@@ -133,7 +133,7 @@ class Agent:
             interactive=False,
             answered=approve is not None,
             extra_prompt=instructions,
-            limits=Limits(turns=max_turns, cost=max_cost),
+            limits=Limits(max_turns, max_cost, "max_turns", "max_cost"),
             rules=(*_read_rules("allow", allow), *_read_rules("deny", deny)),
             directories=tuple(str(check_directory(place / Path(one).expanduser())) for one in directories),
             compaction=compaction,
