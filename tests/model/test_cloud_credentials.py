@@ -136,6 +136,27 @@ async def test_the_login_of_gcloud_is_read_again_where_it_ran_out_and_names_the_
         await talk.models.close()
 
 
+async def test_the_project_is_that_of_the_credentials_where_nobody_names_one(tmp_path: Path, environ, monkeypatch):
+    async with ScriptedServer(ANSWERS) as server:
+        values = environ(server, tmp_path)
+        monkeypatch.delenv("ANTHROPIC_VERTEX_PROJECT_ID")
+        del values["ANTHROPIC_VERTEX_PROJECT_ID"]
+        talk = Talk(values, tmp_path, "vertex")
+        assert text_of((await talk.ask()).parts) == "Answer 0."
+        await talk.models.close()
+        assert f"/projects/{PROJECT}/" in server.requests[0].target
+        account = tmp_path / "service-account.json"
+        account.write_text(account.read_text().replace(f'"project_id": "{PROJECT}", ', ""))
+        for name in ("GOOGLE_CLOUD_PROJECT", "GCLOUD_PROJECT", "CLOUDSDK_CORE_PROJECT"):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv("NO_GCE_CHECK", "true")
+        monkeypatch.setenv("CLOUDSDK_CONFIG", str(tmp_path))
+        talk = Talk(values, tmp_path, "vertex")
+        with pytest.raises(ModelError, match="say the project of vertex"):
+            await talk.ask()
+        await talk.models.close()
+
+
 JWT = "eyJhbGciOiJub25lIn0.eyJzdWIiOiIxIn0.c2ln"
 
 

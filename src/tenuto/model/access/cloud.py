@@ -225,8 +225,8 @@ def make_client(endpoint: Endpoint, aws_keys: AwsKeys | None = None) -> Any:
             import google.auth  # noqa: F401  # pyright: ignore - the same
             from anthropic.lib.vertex import AsyncAnthropicVertex
 
-            named = {"project_id": endpoint.project} if endpoint.project else {}
-            return AsyncAnthropicVertex(region=endpoint.region, **named, **common)
+            project = endpoint.project or find_project(endpoint)
+            return AsyncAnthropicVertex(region=endpoint.region, project_id=project, **common)
         case _:
             from openai import AsyncAzureOpenAI
 
@@ -235,6 +235,18 @@ def make_client(endpoint: Endpoint, aws_keys: AwsKeys | None = None) -> Any:
                 common["azure_deployment"] = endpoint.deployment
             common["azure_ad_token" if is_entra_token(endpoint) else "api_key"] = endpoint.key or None
             return AsyncAzureOpenAI(azure_endpoint=endpoint.base_url, api_version=endpoint.api_version, **common)
+
+
+def find_project(endpoint: Endpoint) -> str:
+    """Return the project of Google's credentials, which the SDK would look for too late. Raises `ModelError`."""
+    import google.auth
+
+    _, project = google.auth.default()
+    if not project:
+        name = endpoint.provider
+        hint = f"set ANTHROPIC_VERTEX_PROJECT_ID, or project under [providers.{name}]"
+        raise ModelError("invalid", f"neither the settings nor your credentials say the project of {name}", hint=hint)
+    return str(project)
 
 
 def is_entra_token(endpoint: Endpoint) -> bool:
