@@ -241,12 +241,12 @@ def find_project(endpoint: Endpoint) -> str:
     """Return the project of Google's credentials, which the SDK would look for too late. Raises `ModelError`."""
     import google.auth
 
-    _, project = google.auth.default()
+    _, project = cast("tuple[object, str | None]", cast("Any", google.auth).default())
     if not project:
         name = endpoint.provider
         hint = f"set ANTHROPIC_VERTEX_PROJECT_ID, or project under [providers.{name}]"
         raise ModelError("invalid", f"neither the settings nor your credentials say the project of {name}", hint=hint)
-    return str(project)
+    return project
 
 
 def is_entra_token(endpoint: Endpoint) -> bool:
@@ -258,7 +258,8 @@ def find_aws_keys(endpoint: Endpoint) -> AwsKeys | None:
     """Return the keys that the user's AWS configuration has now; it may ask servers and programs."""
     import boto3
 
-    found = boto3.Session(profile_name=endpoint.profile or None).get_credentials()
+    session: Any = boto3.Session(profile_name=endpoint.profile or None)
+    found = session.get_credentials()
     if found is None:
         return None
     frozen = found.get_frozen_credentials()
