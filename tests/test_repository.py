@@ -45,6 +45,7 @@ IMPORT_NAMES = {
     "pyyaml": "yaml",
     "genai-prices": "genai_prices",
     "google-auth": "google",
+    "google-genai": "google",
     "opentelemetry-sdk": "opentelemetry",
     "opentelemetry-exporter-otlp-proto-http": "opentelemetry",
 }

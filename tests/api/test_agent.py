@@ -172,7 +172,9 @@ async def test_what_the_type_itself_refuses_is_told_to_the_model_and_fails_in_th
 async def test_limits_of_turns_and_of_time_end_a_run_and_the_agent_stays(tmp_path):
     calls = [Reply(tool_calls=[Call("glob", {"pattern": f"{number}*"})]) for number in range(9)]
     async with using(tmp_path, calls, max_turns=3) as used:
-        assert ((await used.agent.run("look")).outcome, len(used.server.requests)) == ("limit_reached", 3)
+        answer = await used.agent.run("look")
+        assert (answer.outcome, len(used.server.requests)) == ("limit_reached", 3)
+        assert answer.error == "stopped after 3 turns (max_turns)", "the name that this API has for it"
 
     async with using(tmp_path, in_order(Hang(), Reply("Fine."))) as used:
         answer = await used.agent.run("wait", timeout=0.3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 
 import pytest
@@ -11,6 +12,7 @@ import tenuto
 from tenuto.protocol.event import ApprovalResolvedEvent, ModeChangedEvent, NoticeEvent, TaskSettledEvent
 from tests.api.using import using
 from tests.core.harness import PROTOCOLS
+from tests.core.test_mcp import configure
 from tests.server import Call, Reply
 
 
@@ -162,6 +164,68 @@ async def test_a_plan_is_approved_and_the_work_begins(tmp_path):
         assert [event.mode for event in used.of(ModeChangedEvent)] == ["edits"]
     assert asked == [("plan", "# Write it\nWrite a.txt.")]
     assert (tmp_path / "work" / "a.txt").exists()
+
+
+QUESTION = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "title": "Your name", "minLength": 2},
+        "colour": {"type": "string", "enum": ["r", "g"], "enumNames": ["Red", "Green"]},
+    },
+    "required": ["name"],
+}
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+async def test_a_question_of_an_mcp_server_is_answered_field_by_field(tmp_path, is_async):
+    asked = []
+
+    def answer(request):
+        if request.kind != "question":
+            return tenuto.Allow()
+        asked.append(request)
+        labels = [one.label for one in request.answers]
+        writing = next((number for number, one in enumerate(request.answers) if one.writes), None)
+        if "Your name" in request.detail and writing is not None:
+            return tenuto.Allow(choice=writing, text="A" if len(asked) == 1 else "Ada")
+        return tenuto.Allow(choice=labels.index("Green") if "Green" in labels else 0)
+
+    async def later(request):
+        return answer(request)
+
+    configure(tmp_path, asker=f"asking:{json.dumps(QUESTION)}")
+    script = [Reply(tool_calls=[Call("mcp__asker__ask", {})]), Reply("Done.")]
+    async with using(tmp_path, script, approve=later if is_async else answer) as used:
+        assert (await used.agent.run("go")).text == "Done."
+        told = used.server.requests[-1].items[-1].text
+    assert '"content": {"name": "Ada", "colour": "g"}' in told
+    assert "at least 2 characters" in asked[1].detail
+    assert asked[0].summary.startswith("asker asks: Who?")
+
+
+@pytest.mark.parametrize(
+    ("answer", "action", "notice"),
+    [
+        (tenuto.Deny("not now"), "cancel", ""),
+        (tenuto.Allow(choice=1), "decline", ""),
+        (tenuto.Allow(choice=7), "cancel", "answer 7 of 2, counted from 0"),
+        (tenuto.Allow(kind=0), "cancel", "kind 0 of 0"),
+        ("yes", "cancel", "str, which is neither Allow nor Deny"),
+    ],
+    ids=str,
+)
+async def test_a_question_of_an_mcp_server_can_be_declined_and_a_wrong_answer_is_told(tmp_path, answer, action, notice):
+    configure(tmp_path, asker="asking:" + json.dumps({"type": "object", "properties": {}}))
+    script = [Reply(tool_calls=[Call("mcp__asker__ask", {})]), Reply("Done.")]
+
+    def approve(request):
+        return answer if request.kind == "question" else tenuto.Allow()
+
+    async with using(tmp_path, script, approve=approve) as used:
+        assert (await used.agent.run("go")).text == "Done."
+        assert f'"action": "{action}"' in used.server.requests[-1].items[-1].text
+        said = [event.text for event in used.of(NoticeEvent) if "approve function" in event.text]
+    assert [notice in text for text in said] == ([True] if notice else []), said
 
 
 async def test_a_sub_agent_asks_the_same_function(tmp_path):

@@ -279,13 +279,25 @@ def test_main_job_from_the_command_line(run, protocol):
     assert check.returncode == 0
 
 
-@pytest.mark.parametrize("protocol", ["anthropic", "openai", "openai-chat", "gemini", "bedrock", "vertex", "azure"])
-def test_t26_r068_kill_in_mid_tool_call_then_continue(run, tmp_path, protocol):
-    with ServerThread([Reply(tool_calls=[Call("bash", {"command": "sleep 30"})]), Reply("I will check.")]) as server:
+@pytest.mark.parametrize(
+    ("protocol", "name"),
+    [
+        *((protocol, "test") for protocol in ("anthropic", "openai", "openai-chat", "bedrock", "vertex", "azure")),
+        ("azure over responses", "test"),
+        ("gemini", "gemini-3.8-flash"),
+        ("gemini", "gemini-2.5-flash"),
+    ],
+)
+def test_t26_r068_kill_in_mid_tool_call_then_continue(run, tmp_path, protocol, name):
+    script = [Reply(thinking="hm", tool_calls=[Call("bash", {"command": "sleep 30"})]), Reply("I will check.")]
+    with ServerThread(script, check_thinking=True) as server:
         environ = {"PATH": os.environ["PATH"], "TENUTO_HOME": str(tmp_path / "home"), "HOME": str(tmp_path)}
         clouds = cloud_environ(server.base_url, tmp_path)
+        if protocol == "azure over responses":
+            clouds["TENUTO_PROVIDERS__AZURE__KIND"] = "openai"
+        model = f"{protocol.partition(' ')[0]}/{name}"
         process = subprocess.Popen(
-            [*TENUTO, "-p", "go", "--mode", "auto", "--model", f"{protocol}/test"],
+            [*TENUTO, "-p", "go", "--mode", "auto", "--model", model],
             env=environ | server.environ() | clouds,
             cwd=run.work,
             stdin=subprocess.DEVNULL,
@@ -300,10 +312,11 @@ def test_t26_r068_kill_in_mid_tool_call_then_continue(run, tmp_path, protocol):
         time.sleep(0.3)
         process.kill()
         process.wait(10)
-        done = run("-p", "go on", "--continue", "--model", f"{protocol}/test", server=server, environ=clouds)
+        done = run("-p", "go on", "--continue", "--model", model, server=server, environ=clouds)
         assert done.returncode == 0, done.stderr
         request = server.requests[-1]
         assert not request.refused
+        assert len(server.requests) == 2
         assert any("may have taken effect" in item.text for item in request.items)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.file_keyring import BACKEND
-from tests.server import HttpError, Reply, ServerThread
+from tests.server import HttpError, Reply, ScriptedServer, ServerThread
 from tests.terminal.pseudo import CommandTerminal
 from tests.terminal.screen import BIN
 
@@ -166,6 +166,86 @@ def test_what_is_typed_is_not_shown_and_ctrl_c_gives_the_echo_back(tmp_path: Pat
     assert stored(tmp_path) == {"openai": SECRET}
 
 
+# --- a key from a page ---
+
+
+def browser(tmp_path: Path, then: str = "") -> str:
+    """A browser for `$BROWSER`: it opens a page, follows where it is sent, and does not wait for anybody."""
+    file = tmp_path / "browser.py"
+    file.write_text(
+        "import sys, urllib.error, urllib.request\n"
+        f"opened = sys.argv[1]; {then}\n"
+        "page = urllib.request.urlopen(opened, timeout=20).read().decode()\n"
+        f"open({str(tmp_path / 'page')!r}, 'w').write(page)\n"
+    )
+    return f"{sys.executable} {file} %s &"
+
+
+def openrouter(server: ScriptedServer) -> dict[str, str]:
+    return {"OPENROUTER_BASE_URL": server.openai_url, "OPENROUTER_API_KEY": ""}
+
+
+def test_a_login_on_openrouters_page_stores_its_key(run: Run, tmp_path: Path):
+    with ServerThread([Reply("Hello.")], api_key=SECRET) as server:
+        environ = {**NO_KEYRING, **openrouter(server), "BROWSER": browser(tmp_path)}
+        done = run("login", "openrouter", "--browser", server=server, environ=environ)
+        assert done.returncode == 0, done.stderr
+        assert server.openrouter.codes == {}
+        assert SECRET not in done.stdout + done.stderr
+        answered = run("-p", "hi", "-m", "openrouter/test", server=server, environ=environ)
+    assert (answered.stdout.strip(), stored(tmp_path)) == ("Hello.", {"openrouter": SECRET}), answered.stderr
+    assert "You can close this page" in (tmp_path / "page").read_text()
+
+
+def test_a_request_that_is_not_the_pages_brings_no_code(run: Run, tmp_path: Path):
+    """The page gives nothing back by which its answer is known, so another page of the browser could send a code."""
+    then = (
+        "from urllib.parse import parse_qs, urlsplit\n"
+        "at = urlsplit(parse_qs(urlsplit(opened).query)['callback_url'][0])\n"
+        "for path in ('/callback?code=bad', '/?code=bad', at.path + 'x?code=bad', at.path):\n"
+        "    try: urllib.request.urlopen(f'http://{at.netloc}{path}', timeout=20); sys.exit(1)\n"
+        "    except urllib.error.HTTPError as error: assert error.code == 404\n"
+    )
+    with ServerThread([], api_key=SECRET) as server:
+        environ = {**NO_KEYRING, **openrouter(server), "BROWSER": browser(tmp_path, then)}
+        done = run("login", "openrouter", "--browser", server=server, environ=environ)
+        exchanges = [request for request in server.all_requests if request.path == "/auth/keys"]
+    assert (done.returncode, len(exchanges), stored(tmp_path)) == (0, 1, {"openrouter": SECRET}), done.stderr
+
+
+def test_a_code_of_another_machines_browser_is_typed_in(run: Run, tmp_path: Path):
+    with ServerThread([], api_key=SECRET) as server:
+        environ = {**NO_KEYRING, **openrouter(server)}
+        wrong = run("login", "openrouter", "--code", server=server, environ=environ, input="auth_code_0009\n")
+        server.openrouter.is_expired = True
+        late = run("login", "openrouter", "--code", server=server, environ=environ, input="auth_code_0001\n")
+    assert (wrong.returncode, late.returncode, stored(tmp_path)) == (1, 1, {})
+    assert "gave no key: Invalid code or code_verifier" in wrong.stderr, wrong.stderr
+    assert "Authorization code expired" in late.stderr
+    (page,) = (word for word in wrong.stdout.split() if "/auth?" in word)
+    assert "callback_url" not in page and "code_challenge_method=S256" in page
+
+
+def test_who_documents_no_login_on_a_page_has_none(run: Run, tmp_path: Path):
+    done = run("login", "anthropic", "--browser", environ=NO_KEYRING)
+    assert (done.returncode, "documents no login on a page" in done.stderr) == (2, True)
+
+
+@pytest.mark.terminal
+def test_a_login_that_is_given_up_stores_nothing(tmp_path: Path):
+    with ServerThread([], api_key=SECRET) as server:
+        environ = {"HOME": str(tmp_path), "TENUTO_HOME": str(tmp_path / "home"), "PATH": "/usr/bin:/bin", **NO_KEYRING}
+        environ |= {**openrouter(server), "BROWSER": "true %s"}
+        terminal = CommandTerminal(tmp_path, environ, [BIN / "tenuto", "login", "openrouter", "--browser"])
+        try:
+            terminal.wait_for("Ctrl+C gives up")
+            terminal.write(b"\x03")
+            terminal.wait_for("nothing was stored")
+            assert terminal.wait_end() == 130
+        finally:
+            terminal.close()
+
+
 # --- keys by command ---
 
 
@@ -207,6 +287,20 @@ def test_a_401_runs_the_command_again_once(run: Run, tmp_path: Path, provider: s
         assert len(server.requests) == 2
     assert refused.returncode == 1
     assert "api_key_cmd" in refused.stderr
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_command_that_prints_the_same_key_again_is_believed(run: Run, tmp_path: Path, provider: str):
+    """The key is known by then, and known secrets are masked in what commands of the model print."""
+    from tests.server import Call
+
+    settings_with(tmp_path, f"echo ran >> '{tmp_path}/runs'; echo {SECRET}", api_key_seconds=0.01)
+    script = [Reply("", tool_calls=[Call("bash", {"command": "ls"})]), Reply("Done.")]
+    with ServerThread(script, api_key=SECRET) as server:
+        done = run("-p", "hi", "-m", f"{provider}/test", "--mode", "auto", server=server, environ=NO_KEYRING)
+    assert (done.returncode, done.stdout.strip()) == (0, "Done."), done.stderr
+    assert len((tmp_path / "runs").read_text().splitlines()) > 1
+    assert SECRET not in "".join(file.read_text(errors="replace") for file in (tmp_path / "home").rglob("*.jsonl"))
 
 
 @pytest.mark.parametrize(

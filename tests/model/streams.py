@@ -414,3 +414,92 @@ CHAT_QUIRKS: dict[str, list[bytes]] = {
     ],
 }
 """Streams of servers with habits of their own; each means `TWO_CALLS`."""
+
+
+AZURE_CHAT: dict[str, list[bytes]] = {
+    "filters said beside everything": [
+        data(
+            {
+                "id": "",
+                "object": "",
+                "created": 0,
+                "model": "",
+                "choices": [],
+                "prompt_filter_results": [{"prompt_index": 0, "content_filter_results": {"hate": {"filtered": False}}}],
+            }
+        ),
+        chunk({"role": "assistant", "content": "", "refusal": None}),
+        data(
+            {
+                "id": "chatcmpl-1",
+                "object": "chat.completion.chunk",
+                "created": 1790000000,
+                "model": "gpt-6-sol",
+                "choices": [
+                    {
+                        "index": 0,
+                        "delta": {"content": "Hello."},
+                        "finish_reason": None,
+                        "logprobs": None,
+                        "content_filter_results": {"hate": {"filtered": False, "severity": "safe"}},
+                    }
+                ],
+                "system_fingerprint": "fp_1",
+            }
+        ),
+        chunk({}, "stop"),
+        usage_chunk(prompt_tokens_details={"cached_tokens": 64}),
+        DONE,
+    ],
+    "the filter ends the answer": [
+        chunk({"role": "assistant", "content": ""}),
+        chunk({"content": "So "}),
+        chunk({}, "content_filter"),
+        usage_chunk(),
+        DONE,
+    ],
+}
+"""What Azure puts beside the protocol's own."""
+
+
+def gemini(*parts: dict[str, Any], finish: str = "", usage: dict[str, int] | None = None, **more: Any) -> bytes:
+    """One chunk of Gemini's."""
+    content = {"parts": list(parts), "role": "model"} if parts else {"role": "model"}
+    candidate = {"content": content, "index": 0, **({"finishReason": finish} if finish else {})}
+    counted = {"promptTokenCount": 120, "totalTokenCount": 120} if usage is None else usage
+    fields = {"usageMetadata": counted, "modelVersion": "gemini-3.8-flash", "responseId": "resp-1", **more}
+    text = json.dumps({"candidates": [candidate], **fields}, ensure_ascii=False)
+    return f"data: {text}\r\n\r\n".encode()
+
+
+GEMINI_USAGE = {
+    "promptTokenCount": 120,
+    "cachedContentTokenCount": 100,
+    "candidatesTokenCount": 12,
+    "thoughtsTokenCount": 30,
+    "toolUsePromptTokenCount": 7,
+    "totalTokenCount": 169,
+}
+GEMINI: dict[str, list[bytes]] = {
+    "text": [
+        gemini({"text": "Hello, "}),
+        gemini({"text": "wörld \u2028 “quoted” 👋"}),
+        gemini({"text": "", "thoughtSignature": "c2ln"}, finish="STOP", usage=GEMINI_USAGE),
+    ],
+    "thoughts, text, two calls": [
+        gemini({"text": "**Looking**\n", "thought": True}),
+        gemini({"text": "At both.", "thought": True}),
+        gemini({"text": "I look."}),
+        gemini(
+            {"functionCall": {"id": "fc1", "name": "read", "args": {"path": "ä.py"}}, "thoughtSignature": "c2ln"},
+            {"functionCall": {"id": "fc2", "name": "todo", "args": {}}},
+        ),
+        gemini(finish="STOP", usage=GEMINI_USAGE),
+    ],
+    "stop at the output limit": [gemini({"text": "Once"}, finish="MAX_TOKENS", usage=GEMINI_USAGE)],
+    "the filter ends the answer": [gemini({"text": "So"}), gemini(finish="SAFETY", usage=GEMINI_USAGE)],
+    "the words were somebody's": [gemini({"text": "So"}), gemini(finish="RECITATION", usage=GEMINI_USAGE)],
+    "a blocked prompt": [
+        data({"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}, "usageMetadata": {"promptTokenCount": 9}})
+    ],
+}

@@ -10,56 +10,15 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tenuto.config.settings import ProviderSettings, Settings
+from tenuto.config.settings import Settings
 from tenuto.model.access import cloud
 from tenuto.model.registry import ModelRegistry
-from tenuto.protocol.message import AssistantMessage, Message, SystemMessage
-from tenuto.protocol.model import Finished, ModelError, ModelRequest, StreamPart
+from tenuto.protocol.model import ModelError
 from tenuto.protocol.part import text_of
-from tests.model.views import TOOLS, result, user
+from tests.model.clouds import CLOUDS, NAMES, Talk
 from tests.server import Call, Cut, HttpError, Reply, ScriptedServer, ServerThread, StreamError
-from tests.server.clouds import AZURE_KEY, PROJECT, SECRET_KEY, TOKEN, cloud_environ, frame_of
-
-CLOUDS = ("bedrock", "vertex", "azure")
-NAMES = {"bedrock": "eu.anthropic.claude-opus-5-5-v1:0", "vertex": "claude-opus-5-5@20261012", "azure": "my-deployment"}
-
-
-@pytest.fixture
-def environ(monkeypatch: pytest.MonkeyPatch):
-    """The SDKs read the process's own environment."""
-
-    def use(server: ScriptedServer, folder: Path) -> dict[str, str]:
-        values = cloud_environ(server.base_url, folder)
-        for name, value in values.items():
-            monkeypatch.setenv(name, value)
-        monkeypatch.delenv("AWS_PROFILE", raising=False)
-        return values
-
-    return use
-
-
-def settings_of(values: dict[str, str]) -> Settings:
-    own = {name: values[f"TENUTO_PROVIDERS__{name.upper()}__BASE_URL"] for name in ("bedrock", "vertex")}
-    return Settings(providers={name: ProviderSettings(base_url=url) for name, url in own.items()})
-
-
-class Talk:
-    def __init__(self, values: dict[str, str], home: Path, provider: str) -> None:
-        self.models = ModelRegistry(settings_of(values), home, values)
-        self.provider = provider
-        self.view: list[Message] = [SystemMessage(text="You are careful."), user("start")]
-
-    async def parts(self) -> list[StreamPart]:
-        facts = self.models.facts(f"{self.provider}/{NAMES[self.provider]}")
-        request = ModelRequest(model=facts, messages=tuple(self.view), tools=TOOLS, cache_key="s")
-        return [part async for part in self.models.client(self.provider).stream(request)]
-
-    async def ask(self) -> AssistantMessage:
-        end = (await self.parts())[-1]
-        assert isinstance(end, Finished)
-        self.view.append(end.message)
-        self.view += [result(call.id, "output") for call in end.message.tool_calls] or [user("go on")]
-        return end.message
+from tests.server.cloud_keys import AZURE_KEY, PROJECT, SECRET_KEY, TOKEN
+from tests.server.clouds import cloud_environ, frame_of
 
 
 @pytest.mark.parametrize("provider", CLOUDS)

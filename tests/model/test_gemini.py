@@ -14,10 +14,10 @@ from tenuto.model.gemini.encoder import NO_SIGNATURE, GeminiEncoder, join_conten
 from tenuto.model.gemini.stream import GeminiDecoder
 from tenuto.model.registry import ModelRegistry
 from tenuto.model.wire.stream import ServerEvent
-from tenuto.protocol.message import AssistantMessage, Message, SystemMessage
+from tenuto.protocol.message import AssistantMessage, Message, SystemMessage, UserMessage
 from tenuto.protocol.model import Finished, ModelError, ModelRequest
-from tenuto.protocol.part import TextPart, ThinkingPart, ToolCallPart, text_of
-from tests.model.views import TOOLS, result, user
+from tenuto.protocol.part import ImagePart, TextPart, ThinkingPart, ToolCallPart, text_of
+from tests.model.views import IMAGE, TOOLS, load_blob, result, user
 from tests.server import Call, HttpError, Reply, ScriptedServer
 from tests.server.gemini_rules import check
 from tests.server.item import Refusal
@@ -84,8 +84,8 @@ async def test_a_call_whose_thought_is_not_there_says_so_to_models_that_want_one
     ("name", "effort", "wanted"),
     [
         (SIGNING, "", {"includeThoughts": True}),
-        (SIGNING, "minimal", {"includeThoughts": True, "thinkingLevel": "minimal"}),
-        ("gemini-3-pro", "high", {"includeThoughts": True, "thinkingLevel": "high"}),
+        (SIGNING, "minimal", {"includeThoughts": True, "thinkingLevel": "MINIMAL"}),
+        ("gemini-3-pro", "high", {"includeThoughts": True, "thinkingLevel": "HIGH"}),
         (OLDER, "none", {"thinkingBudget": 0}),
         (OLDER, "low", {"includeThoughts": True, "thinkingBudget": 4_096}),
         ("gemini-2.5-pro", "high", {"includeThoughts": True, "thinkingBudget": 24_576}),
@@ -196,6 +196,58 @@ def test_a_blocked_prompt_is_a_refusal():
     assert decoder.finish().stop_reason == "refusal"
 
 
+async def test_a_picture_that_gemini_does_not_read_is_told_in_words(tmp_path: Path):
+    gif = ImagePart(sha256=IMAGE.sha256, media_type="image/gif", size=IMAGE.size, name="moving.gif")
+    async with ScriptedServer([Reply("Fine.")]) as server:
+        talk = Talk(server, tmp_path, SIGNING)
+        talk.models.load_blob = load_blob
+        talk.view[-1] = UserMessage(parts=(TextPart(text="Look"), gif, IMAGE))
+        await talk.ask()
+        assert server.refusals == []
+        parts = server.requests[-1].body["contents"][0]["parts"]
+        assert [next(iter(part)) for part in parts] == ["text", "text", "inlineData"]
+        assert "moving.gif" in parts[1]["text"]
+        await talk.models.close()
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"tools": [{"functionDeclarations": [{"name": "f"}, {"name": "f"}]}]}, "Duplicate function"),
+        ({"tools": [{"functionDeclarations": [{"name": "1 f"}]}]}, "Invalid function name"),
+        ({"tools": [{"functionDeclarations": [{"name": "f", "strict": True}]}]}, "Unknown name"),
+        ({"systemInstruction": {"parts": []}}, "must not be empty"),
+        ({"systemInstruction": {"parts": [{"inlineData": {}}]}}, "only contain text"),
+        ({"generationConfig": {"temperature": 3}}, "temperature"),
+        ({"generationConfig": {"maxOutputTokens": 101}}, "maxOutputTokens"),
+        ({"generationConfig": {"thinkingConfig": {"thinkingLevel": "EXTREME"}}}, "thinking_level"),
+        ({"generationConfig": {"thinkingConfig": {"effort": "low"}}}, "Unknown name"),
+        ({"messages": []}, "Unknown name"),
+    ],
+)
+def test_the_scripted_server_refuses_fields_as_the_real_one_does(body: dict[str, object], said: str):
+    contents = [{"role": "user", "parts": [{"text": "x"}]}]
+    with pytest.raises(Refusal, match=said):
+        check({"model": SIGNING, "contents": contents, **body}, {}, Options(max_output=100), 1, counting=False)
+
+
+@pytest.mark.parametrize(("name", "budget"), [("gemini-2.5-pro", 0), ("gemini-2.5-pro", 40_000), (OLDER, 30_000)])
+def test_the_scripted_server_knows_how_much_a_model_may_think(name: str, budget: int):
+    body = {"model": name, "contents": [{"role": "user", "parts": [{"text": "x"}]}]}
+    config = {"thinkingConfig": {"thinkingBudget": budget}}
+    with pytest.raises(Refusal, match=r"[Bb]udget"):
+        check({**body, "generationConfig": config}, {}, Options(), 1, counting=False)
+
+
+async def test_the_server_s_limit_of_an_answer_is_understood(tmp_path: Path):
+    async with ScriptedServer([Reply("x")], max_output=1_000) as server:
+        talk = Talk(server, tmp_path, SIGNING)
+        with pytest.raises(ModelError) as caught:
+            await talk.ask(max_output_tokens=1_900)
+        assert (caught.value.kind, caught.value.limit) == ("output_budget", 1_000)
+        await talk.models.close()
+
+
 RUNS = st.lists(st.tuples(st.booleans(), st.sampled_from([b"", b'{"text":"a"}', b'{"text":"b"},{"text":"c"}'])))
 
 
@@ -219,6 +271,11 @@ def test_contents_take_turns_begin_and_end_with_the_user_and_lose_nothing(runs: 
         ([{"role": "user", "parts": [{"text": "x", "inlineData": {}}]}], "oneof"),
         ([{"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {}}}]}], "after a function call"),
         ([{"role": "user", "parts": [{"text": "x"}]}, {"role": "model", "parts": [{"text": "y"}]}], "end with a user"),
+        ([{"role": "user", "parts": [{"text": "x"}], "name": "n"}], "Unknown name"),
+        ([{"role": "user", "parts": [{"functionCall": {"name": "f", "args": {}}}]}], "role model"),
+        ([{"role": "user", "parts": [{"inlineData": {"mimeType": "image/gif", "data": "eA=="}}]}], "MIME type"),
+        ([{"role": "user", "parts": [{"inlineData": {"mimeType": "image/png", "data": "?"}}]}], "Base64"),
+        ([{"role": "user", "parts": [{"inlineData": {"mimeType": "image/png", "file": "x"}}]}], "Unknown name"),
     ],
 )
 def test_the_scripted_server_refuses_what_the_real_one_does(contents: list[object], said: str):

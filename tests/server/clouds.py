@@ -10,9 +10,21 @@ import re
 import struct
 import zlib
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
+from tests.server.cloud_keys import (
+    ACCESS_KEY,
+    AZURE_KEY,
+    AZURE_VERSION,
+    PROJECT,
+    REFRESH_TOKEN,
+    REGION,
+    SECRET_KEY,
+    CloudKeys,
+)
+from tests.server.gemini_wire import error_object as google_error
 from tests.server.item import Refusal
 
 if TYPE_CHECKING:
@@ -24,15 +36,15 @@ ROUTES = {
         r"/projects/(?P<project>[^/]+)/locations/(?P<region>[^/]+)/publishers/anthropic/models/(?P<model>[^/]+):"
         r"(?P<way>rawPredict|streamRawPredict)"
     ),
-    "azure": re.compile(r"/openai/deployments/(?P<model>[^/]+)/chat/completions"),
+    "azure": re.compile(r"/openai/(?:deployments/(?P<model>[^/]+)/chat/completions|responses)"),
 }
-ACCESS_KEY, SECRET_KEY, REGION = "AKIATESTTESTTEST0001", "c2VjcmV0LXNlY3JldC1zZWNyZXQ", "eu-west-3"
-PROJECT, TOKEN, AZURE_KEY, AZURE_VERSION = (
-    "my-project",
-    "ya29.test-token-0001",
-    "azure-key-000001",
-    "2025-04-01-preview",
-)
+DEPLOYMENTS = ("my-deployment", "test")
+CHAT_FIELDS = """
+audio frequency_penalty function_call functions logit_bias logprobs max_completion_tokens max_tokens messages metadata
+modalities model n parallel_tool_calls prediction presence_penalty prompt_cache_key prompt_cache_retention
+reasoning_effort response_format safety_identifier seed service_tier stop store stream stream_options temperature
+tool_choice tools top_logprobs top_p user verbosity data_sources
+"""
 VERSIONS = {"bedrock": "2026-10-21", "vertex": "2026-10-21"}
 """What the official SDK says in the body."""
 
@@ -45,37 +57,85 @@ def find_cloud(path: str) -> tuple[str, re.Match[str]] | None:
     return None
 
 
-def check_cloud(request: Request, body: dict[str, Any]) -> dict[str, Any]:
-    """Refuse what the cloud would; return the body as its protocol has it without a cloud."""
+def check_cloud(request: Request, body: dict[str, Any], keys: CloudKeys) -> tuple[dict[str, Any], dict[str, str]]:
+    """Refuse what the cloud would; return body and headers as the protocol has them without a cloud."""
     if request.cloud == "azure":
-        return _azure(request, body)
+        return _azure(request, body, keys), request.headers
     version = VERSIONS[request.cloud]
     if request.cloud == "bedrock":
-        check_signature(request)
-    elif request.headers.get("authorization") != f"Bearer {TOKEN}":
-        raise Refusal("Request had invalid authentication credentials.", status=401)
+        check_signature(request, keys)
+    elif request.headers.get("authorization") != f"Bearer {keys.token}":
+        raise Refusal(
+            "Request had invalid authentication credentials. Expected OAuth 2 access token, login cookie or other "
+            "valid authentication credential.",
+            status=401,
+        )
     if body.get("anthropic_version") != version:
         raise Refusal(f"anthropic_version: Input should be '{version}'")
     if "model" in body:
         raise Refusal("model: Extra inputs are not permitted")
     if request.cloud == "bedrock" and "stream" in body:
         raise Refusal("stream: Extra inputs are not permitted")
-    request.headers["anthropic-version"] = version
+    if request.cloud == "vertex" and bool(body.get("stream")) != ("stream" in request.target):
+        raise Refusal("stream: does not fit the method of the address")
+    if "x-api-key" in request.headers:
+        raise Refusal("x-api-key: a key of Anthropic's is not for others", status=403)
+    headers = {**request.headers, "anthropic-version": version}
     if betas := body.get("anthropic_beta"):
-        request.headers["anthropic-beta"] = ",".join(betas)
+        if not isinstance(betas, list):
+            raise Refusal("anthropic_beta: Input should be a valid list")
+        headers["anthropic-beta"] = ",".join(betas)
     bare = {key: value for key, value in body.items() if key not in ("anthropic_version", "anthropic_beta")}
-    return {"model": request.model, **bare, "stream": "stream" in request.target.lower()}
+    return {"model": request.model, **bare, "stream": "stream" in request.target.lower()}, headers
 
 
-def _azure(request: Request, body: dict[str, Any]) -> dict[str, Any]:
+def _azure(request: Request, body: dict[str, Any], keys: CloudKeys) -> dict[str, Any]:
     if parse_qs(urlsplit(request.target).query).get("api-version") != [AZURE_VERSION]:
         raise Refusal("Resource not found", status=404)
-    if request.headers.get("api-key") != AZURE_KEY or "authorization" in request.headers:
-        raise Refusal("Access denied due to invalid subscription key or wrong API endpoint.", status=401)
+    given, bearer = request.headers.get("api-key"), request.headers.get("authorization")
+    if keys.azure_token and (bearer != f"Bearer {keys.azure_token}" or given):
+        raise Refusal(
+            "Access token is missing, invalid, audience is incorrect (https://cognitiveservices.azure.com), or have "
+            "expired.",
+            status=401,
+            code="Unauthorized",
+        )
+    if not keys.azure_token and (given != keys.azure_key or bearer):
+        raise Refusal(
+            "Access denied due to invalid subscription key or wrong API endpoint. Make sure to provide a valid key "
+            "for an active subscription and use a correct regional API endpoint for your resource.",
+            status=401,
+        )
+    request.model = request.model or str(body.get("model", ""))
+    if request.model not in DEPLOYMENTS:
+        raise Refusal(
+            "The API deployment for this resource does not exist. If you created the deployment within the last 5 "
+            "minutes, please wait a moment and try again.",
+            status=404,
+            code="DeploymentNotFound",
+        )
+    for name in body:
+        if request.path.endswith("/chat/completions") and name not in CHAT_FIELDS.split():
+            raise Refusal(f"Unrecognized request argument supplied: {name}")
     return body
 
 
-def check_signature(request: Request) -> None:
+def error_object(
+    cloud: str, wire: ModuleType, status: int, message: str, code: str | None = None, param: str | None = None
+) -> dict[str, Any]:
+    """Return the body of an HTTP error as the cloud has it, or as the protocol has it without one."""
+    match cloud:
+        case "bedrock":
+            return {"message": message}
+        case "vertex" if status in (401, 403, 404):
+            return google_error(status, message)
+        case "azure" if status in (401, 404, 429):
+            return {"error": {"code": code or str(status), "message": message}}
+        case _:
+            return wire.error_object(status, message, code, param)
+
+
+def check_signature(request: Request, keys: CloudKeys) -> None:
     """Compute the signature (version 4) anew from the request as it came."""
     given = re.fullmatch(
         r"AWS4-HMAC-SHA256 Credential=(?P<key>[^/]+)/(?P<scope>[^,]+), SignedHeaders=(?P<names>[^,]+), "
@@ -85,11 +145,17 @@ def check_signature(request: Request) -> None:
     if given is None:
         raise Refusal("Missing Authentication Token", status=403)
     day, region, service, end = given["scope"].split("/")
-    if (given["key"], region, service, end) != (ACCESS_KEY, REGION, "bedrock", "aws4_request"):
+    if given["key"] in keys.given and given["key"] != keys.access_key:
+        raise Refusal("The security token included in the request is expired", status=403)
+    if (given["key"], region, service, end) != (keys.access_key, REGION, "bedrock", "aws4_request"):
         raise Refusal("The security token included in the request is invalid.", status=403)
     names = given["names"].split(";")
     if "host" not in names:
         raise Refusal("'Host' must be a 'SignedHeader' in the AWS Authorization.", status=403)
+    if request.headers.get("x-amz-security-token", "") != keys.session_token:
+        raise Refusal("The security token included in the request is invalid.", status=403)
+    if keys.session_token and "x-amz-security-token" not in names:
+        raise Refusal("'x-amz-security-token' must be signed.", status=403)
     parts = urlsplit(request.target)
     lines = "".join(f"{name}:{' '.join(request.headers[name].split())}\n" for name in names)
     canonical = "\n".join(
@@ -104,7 +170,7 @@ def check_signature(request: Request) -> None:
     )
     digest = hashlib.sha256(canonical.encode()).hexdigest()
     text = f"AWS4-HMAC-SHA256\n{request.headers['x-amz-date']}\n{given['scope']}\n{digest}"
-    key = f"AWS4{SECRET_KEY}".encode()
+    key = f"AWS4{keys.secret_key}".encode()
     for step in (day, region, service, end):
         key = hmac.new(key, step.encode(), hashlib.sha256).digest()
     if hmac.new(key, text.encode(), hashlib.sha256).hexdigest() != given["signature"]:
@@ -175,15 +241,29 @@ def write_account(base_url: str, folder: Path) -> Path:
     return file
 
 
-def give_token(raw: bytes) -> dict[str, Any]:
-    """Return a token for a signed assertion."""
-    form = parse_qs(raw.decode())
-    assertion = form.get("assertion", [""])[0].split(".")
-    if form.get("grant_type") != ["urn:ietf:params:oauth:grant-type:jwt-bearer"] or len(assertion) != 3:
+def give_token(raw: bytes, keys: CloudKeys) -> dict[str, Any]:
+    """Return a token for a signed assertion, or for what a user's login left behind."""
+    form = {name: values[0] for name, values in parse_qs(raw.decode()).items()}
+    assertion = form.get("assertion", "").split(".")
+    by_account = form.get("grant_type") == "urn:ietf:params:oauth:grant-type:jwt-bearer" and len(assertion) == 3
+    by_user = form.get("grant_type") == "refresh_token" and form.get("refresh_token") == REFRESH_TOKEN
+    if not (by_account or by_user):
         raise Refusal("invalid_grant", status=400)
-    return {"access_token": TOKEN, "expires_in": 3599, "token_type": "Bearer"}
+    keys.given.append(keys.token)
+    return {"access_token": keys.token, "expires_in": keys.token_seconds, "token_type": "Bearer"}
+
+
+def give_aws_keys(keys: CloudKeys) -> dict[str, Any]:
+    """Return Amazon's keys as the endpoint of a container does."""
+    keys.given.append(keys.access_key)
+    return {
+        "AccessKeyId": keys.access_key,
+        "SecretAccessKey": keys.secret_key,
+        "Token": keys.session_token,
+        "Expiration": keys.expiration,
+    }
 
 
 def model_in(found: re.Match[str]) -> str:
-    """Return the model that an address names."""
-    return unquote(found["model"])
+    """Return the model that an address names; empty where it stands in the body."""
+    return unquote(found["model"] or "")

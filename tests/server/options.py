@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tenuto.evaluation.scripted import CHARACTERS, Counter
+from tests.server.cloud_keys import CloudKeys
 
 
 @dataclass(slots=True)
@@ -37,3 +38,4 @@ class Options:
     account_unavailable: bool = False
     listing: tuple[dict[str, Any], ...] = ()
     counter: Counter = CHARACTERS
+    clouds: CloudKeys = field(default_factory=CloudKeys)

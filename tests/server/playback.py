@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from tenuto.evaluation.scripted import CALL, Counter
-from tests.server.clouds import frame
+from tests.server.clouds import error_object, frame
 from tests.server.connection import Connection
 from tests.server.openai_compaction import ENDPOINT, compacted
 from tests.server.options import Options
@@ -78,7 +78,7 @@ class Playback:
             case bytes():
                 return reply.body
             case str():
-                return encode(self.wire.error_object(reply.status, reply.body))
+                return encode(error_object(self.request.cloud, self.wire, reply.status, reply.body))
             case _:
                 return encode(reply.body)
 

@@ -19,12 +19,13 @@ from weakref import WeakSet
 
 from tenuto.evaluation.scripted import Counter
 from tests.server.anthropic_rules import check as check_anthropic
-from tests.server.clouds import check_cloud, find_cloud, give_token, model_in
+from tests.server.clouds import check_cloud, error_object, find_cloud, give_aws_keys, give_token, model_in
 from tests.server.connection import Connection, Incoming
 from tests.server.gemini_rules import check as check_gemini
 from tests.server.item import Refusal
 from tests.server.openai_compaction import ENDPOINT, check_endpoint
 from tests.server.openai_rules import check_chat, check_responses
+from tests.server.openrouter import OPENROUTER, OpenRouter
 from tests.server.options import Options
 from tests.server.playback import Playback, encode, respond
 from tests.server.reply import AnyReply, Script
@@ -59,6 +60,7 @@ class ScriptedServer:
         """Tracebacks of the server itself or of the script's callable."""
         self.connections_made = 0
         self.control: dict[str, Any] = {}
+        self.openrouter = OpenRouter(self.options.api_key or "test")
         self._used = 0
         self._calls = 0
         self._known: dict[Protocol, list[str]] = {}
@@ -176,7 +178,14 @@ class ScriptedServer:
                 await self._answer_control(connection, request)
                 return
             if request.path == "/token":
-                await respond(connection, request, 200, {}, encode(give_token(request.raw)))
+                await respond(connection, request, 200, {}, encode(give_token(request.raw, self.options.clouds)))
+                return
+            if request.path in OPENROUTER:
+                status, headers, body = self.openrouter.answer(request)
+                await respond(connection, request, status, headers, encode(body))
+                return
+            if request.path == "/aws-keys":
+                await respond(connection, request, 200, {}, encode(give_aws_keys(self.options.clouds)))
                 return
             self._check_key(request)
             if request.kind == "models":
@@ -187,7 +196,8 @@ class ScriptedServer:
                 await self._answer_call(connection, request, wire)
         except Refusal as refusal:
             request.refused = refusal.message
-            body = wire.error_object(refusal.status, refusal.message, refusal.code, refusal.param)
+            said = (refusal.status, refusal.message, refusal.code, refusal.param)
+            body = error_object(request.cloud, wire, *said)
             await respond(connection, request, refusal.status, {}, encode(body))
         except ConnectionError:
             request.aborted = True
@@ -220,7 +230,7 @@ class ScriptedServer:
         if found := find_cloud(target.partition("?")[0]):
             request.cloud, parts = found
             request.path, request.kind, request.model = target.partition("?")[0], "model", model_in(parts)
-            request.protocol = "chat" if request.cloud == "azure" else "anthropic"
+            request.protocol = _protocol_of(request.cloud, request.path)
         elif gemini:
             request.protocol, request.model = "gemini", unquote(gemini["model"] or "")
             kinds = {"GET": "models", "streamGenerateContent": "model", "countTokens": "count"}
@@ -258,7 +268,12 @@ class ScriptedServer:
 
     async def _answer_call(self, connection: Connection, request: Request, wire: ModuleType) -> None:
         body = read_json(request.raw)
-        body = request.parsed = check_cloud(request, body) if request.cloud else request.with_model(body)
+        headers = request.headers
+        if request.cloud:
+            body, headers = check_cloud(request, body, self.options.clouds)
+        else:
+            body = request.with_model(body)
+        request.parsed = body
         for name in self.options.refuse:
             if name in body:
                 raise Refusal(f"Unrecognized request argument supplied: {name}", param=name)
@@ -267,7 +282,7 @@ class ScriptedServer:
         if request.path == ENDPOINT:
             check_endpoint(body, self.options)
         check = CHECKS[request.protocol]
-        check(body, request.headers, self.options, size, counting=request.kind == "count")
+        check(body, headers, self.options, size, counting=request.kind == "count")
         if request.kind == "count":
             await respond(
                 connection,
@@ -350,6 +365,12 @@ class ScriptedServer:
         keys = ("kind", "protocol", "index", "received_first", "received", "started", "ended", "status", "aborted")
         rows = [{key: getattr(kept, key) for key in (*keys, "refused", "raw_size")} for kept in self.all_requests]
         await respond(connection, request, 200, {}, encode(rows))
+
+
+def _protocol_of(cloud: str, path: str) -> Protocol:
+    if cloud != "azure":
+        return "anthropic"
+    return "responses" if path.endswith("/responses") else "chat"
 
 
 class ServerThread:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 
 import msgspec
 
+from tenuto.api.checking import check_given
 from tenuto.api.result import Answer, RunResult
 from tenuto.config.sources import given_source, home_directory
 from tenuto.core.agent.attachments import ImageTooLargeError, NotAnImageError, keep_image
@@ -119,6 +120,7 @@ class Agent:
             UsageError: For what does not fit: a directory that is none, a rule, a setting, a function that is no tool.
 
         """
+        check_given(locals())
         values = dict(os.environ if environ is None else environ)
         place = check_directory(Path(cwd).expanduser())
         start = Start(
@@ -133,7 +135,7 @@ class Agent:
             interactive=False,
             answered=approve is not None,
             extra_prompt=instructions,
-            limits=Limits(turns=max_turns, cost=max_cost),
+            limits=Limits(max_turns, max_cost, "max_turns", "max_cost"),
             rules=(*_read_rules("allow", allow), *_read_rules("deny", deny)),
             directories=tuple(str(check_directory(place / Path(one).expanduser())) for one in directories),
             compaction=compaction,
@@ -250,6 +252,7 @@ class Agent:
 
         A listener that raises is told of in a notice, once for each kind of error, and everything goes on.
         """
+        check_given({"listener": listener})
 
         def hear(event: AnyEvent) -> None:
             listener(event)
@@ -438,6 +441,7 @@ class Agent:
             self._busy_with = ""
 
     async def _run(self, prompt: str, images: Sequence[Image], schema: Any, timeout: float | None) -> Answer[Any]:
+        check_given({"prompt": prompt, "images": images, "timeout": timeout})
         live, wanted = self.runtime.live, None
         if schema is not None:
             from tenuto.api.schema import schema_of

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from types import ModuleType
 from typing import Any
 
+from tenuto.api.checking import takes_one
 from tenuto.core.errors import UsageError
 from tenuto.extension.api import ExtensionApi
 from tenuto.extension.finding import LoadingError, Source, setup_of
@@ -44,6 +45,8 @@ def own_sources(tools: Sequence[Callable[..., object]], extensions: Iterable[obj
             setup = setup_of(given)
         except LoadingError as error:
             raise UsageError(f"extensions: {given!r:.100}: {error}") from error
+        if not takes_one(setup):
+            raise UsageError(f"extensions: {given!r:.100}: its setup takes one argument, what it registers with")
         taken = {source.name for source in sources}
         sources.append(Source(name=_name(given, taken), place="the program", load=lambda setup=setup: setup))
     return tuple(sources)
@@ -53,7 +56,7 @@ def find_fault(sources: Sequence[Source], host: ExtensionHost | None) -> str:
     """Return what is wrong with one of these in a host that has loaded them, empty where nothing is."""
     names = "|".join(re.escape(source.name) for source in sources)
     problems = host.problems if host is not None else ()
-    return next((line for line in problems if re.search(rf"\bextension ({names})\b", line)), "")
+    return next((line for line in problems if re.search(rf"\bextension ({names})(?!\w)", line)), "")
 
 
 def _register(tools: Sequence[Callable[..., object]], api: Any) -> None:

@@ -100,7 +100,8 @@ def schema_of(wanted: Any) -> OutputSchema:
     try:
         return OutputSchema(msgspec.json.schema(wanted), "schema", partial(msgspec.convert, type=wanted))
     except (TypeError, ValueError) as error:
-        raise UsageError(f"schema: {wanted!r:.100} is neither a JSON schema nor a type of data: {error}") from None
+        *_, reason = str(error).splitlines()  # what comes before is advice for authors of libraries
+        raise UsageError(f"schema: {wanted!r:.100} is neither a JSON schema nor a type of data: {reason}") from None
 
 
 class Asked(Struct, frozen=True):

@@ -41,11 +41,14 @@ def run_login(arguments: tuple[str, ...], home: Path, environ: Mapping[str, str]
     parser = Parser(
         prog="tenuto login",
         description="Store the key of a provider: in the keyring of the system where there is one, else in a file that "
-        "only you can read. It is asked for without being shown, or read from standard input, and checked first. "
+        "only you can read. It is asked for without being shown, or read from standard input, and checked first; "
+        "OpenRouter gives one on a page (--browser). "
         "Without a provider: where each has its key.",
     )
     parser.add_argument("provider", nargs="?", default="", metavar="PROVIDER", help="as in PROVIDER/MODEL")
     parser.add_argument("--offline", action="store_true", help="do not check the key")
+    parser.add_argument("--browser", action="store_true", help="openrouter: log in on a page and get a key there")
+    parser.add_argument("--code", action="store_true", help="openrouter: the same, from a page on another machine")
     parser.add_argument("--file", action="store_true", help="store it in the file, not in the keyring")
     parser.add_argument("--json", action="store_true", help="without a provider: as one JSON object")
     parsed = parse(parser, arguments)
@@ -58,7 +61,8 @@ def run_login(arguments: tuple[str, ...], home: Path, environ: Mapping[str, str]
         endpoint = endpoints.get(parsed.provider)
     except ModelError as error:
         return complain(str(error))
-    key = _ask_key(parsed.provider)
+    is_on_page = parsed.browser or parsed.code
+    key = _get_key(endpoint, by_code=parsed.code) if is_on_page else _ask_key(parsed.provider)
     if isinstance(key, int):
         return key
     KNOWN.learn(f"key of {parsed.provider}", key)
@@ -152,6 +156,39 @@ def _ask_key(provider: str) -> str | int:
     if strange := strangeness(key):
         return complain(f"the key {strange}; nothing was stored")
     return key
+
+
+def _get_key(endpoint: Endpoint, *, by_code: bool) -> str | int:
+    """Return the key that a login on the provider's page gives, or the exit code after saying why there is none."""
+    from tenuto.model.access.browser import BROWSER_LOGINS, BrowserLogin, log_in
+
+    if endpoint.provider not in BROWSER_LOGINS:
+        known = ", ".join(sorted(BROWSER_LOGINS))
+        return complain(f"{endpoint.provider} documents no login on a page for programs of others; known: {known}")
+    unkeyed = msgspec.structs.replace(endpoint, key="", key_command="", keyring="")
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        if not by_code:
+            return asyncio.run(log_in(unkeyed, _open_page))
+        login = BrowserLogin(unkeyed)
+        say(f"Open this page, log in, and copy the code: {login.page()}")
+        code = _ask_key(f"{endpoint.provider}, the code")
+        return code if isinstance(code, int) else asyncio.run(login.exchange(code))
+    except ModelError as error:
+        return complain(f"{error}; nothing was stored", FAILED)
+    except KeyboardInterrupt:
+        complain("nothing was stored")
+        return INTERRUPTED
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _open_page(address: str) -> None:
+    import webbrowser
+
+    say(f"Open this page and log in: {address}")
+    say("Ctrl+C gives up. On another machine than your browser's, use --code.")
+    webbrowser.open(address)
 
 
 def _type_hidden(question: str) -> str | None:

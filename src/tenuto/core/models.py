@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tenuto.config.settings import Settings
+from tenuto.guard.secrets import Secrets
 from tenuto.model.access.supply import RunCommand
 from tenuto.model.registry import ModelRegistry
 from tenuto.private_files import make_directory
@@ -34,7 +35,11 @@ def _key_runner(home: Path, environ: Mapping[str, str]) -> RunCommand:
         try:
             make_directory(home)
             with tempfile.TemporaryDirectory(prefix="tenuto-") as records:
-                done = await run_hook(text, b"", cwd=home, environ=environ, records=Path(records), timeout=KEY_SECONDS)
+                place = Path(records)
+                # It may print a key that is known by now, and has to: nothing is masked.
+                done = await run_hook(
+                    text, b"", cwd=home, environ=environ, records=place, timeout=KEY_SECONDS, secrets=Secrets()
+                )
         except OSError as error:
             raise ModelError("auth", f"{about} cannot run: {error}") from error
         if done.problem:

@@ -20,10 +20,15 @@ if TYPE_CHECKING:
 
 
 class Limits(Struct, frozen=True):
-    """What a run without a user may take at most: calls of the model, and US dollars. `None`: no limit."""
+    """What a run without a user may take at most: calls of the model, and US dollars. `None`: no limit.
+
+    `turns_name` and `cost_name` are what set them, for messages.
+    """
 
     turns: int | None = None
     cost: float | None = None
+    turns_name: str = "--max-turns"
+    cost_name: str = "--max-cost"
 
 
 class Start(Struct, frozen=True):

@@ -186,7 +186,8 @@ def make_tool(function: Function, name: str, description: str, *, read_only: boo
     try:
         parameters = to_json(_schema_of(arguments))
     except TypeError as error:
-        raise ValueError(f"the tool {name}: {error}") from error
+        *_, reason = str(error).splitlines()  # what comes before is advice for authors of libraries
+        raise ValueError(f"the tool {name}: {reason}; a parameter is what JSON has, or a dataclass of it") from error
     schema = ToolSchema(
         name=name, description=shorten(description, DESCRIPTION_CHARS), parameters=msgspec.Raw(parameters)
     )

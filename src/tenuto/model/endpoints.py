@@ -166,6 +166,7 @@ BUILT_IN: Mapping[str, tuple[ProviderKind, str, str, str]] = {
         "GEMINI_API_KEY",
         "GOOGLE_GEMINI_BASE_URL",
     ),
+    "openrouter": ("openai-chat", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", "OPENROUTER_BASE_URL"),
 }
 """Name: wire, address, the variable of the key, the variable of the address."""
 
@@ -174,10 +175,10 @@ CLOUDS: Mapping[str, tuple[Cloud, ProviderKind]] = {
     "vertex": ("vertex", "anthropic"),
     "azure": ("azure", "openai-chat"),
 }
-"""Names of providers that an SDK reaches: whose it is, and what is spoken there."""
+"""Names of providers that an SDK reaches: whose it is, and what is spoken there (Azure: or Responses)."""
 AZURE_VERSION = "2025-04-01-preview"
 """Of Azure's interface, where nobody names one."""
-OTHER_VARIABLES = {"GEMINI_API_KEY": "GOOGLE_API_KEY"}
+OTHER_VARIABLES = {"GEMINI_API_KEY": "GOOGLE_API_KEY", "AZURE_OPENAI_API_KEY": "AZURE_OPENAI_AD_TOKEN"}
 """What is looked at where the variable of a key is not set."""
 LOCAL_PORTS = dict(USUAL_PORTS)
 
@@ -270,6 +271,7 @@ class Endpoints:
         cloud, kind = CLOUDS[provider]
         region, address, key_name = own.region, own.base_url, ""
         if cloud == "azure":
+            kind = "openai" if own.kind == "openai" else kind
             address = address or self._first("AZURE_OPENAI_ENDPOINT")
             key_name = own.api_key_env or "AZURE_OPENAI_API_KEY"
             if not address:

@@ -373,6 +373,8 @@ QUOTA = _any_of(
     r"(?:limit|quota) for (?:today|this (?:day|week|month))",
     r"余额不足|欠费|额度",
 )
+QUOTA_OF_A_MINUTE = re.compile(r"quota exceeded[^\n]{0,160}per[_ -]?(?:minute|base_model)", re.IGNORECASE)
+"""Google says of a limit by the minute that a quota is exceeded."""
 RETRY_IN = re.compile(
     r"(?:try again|retry|reset|available again)(?: \w+){0,3}? (?:in|after) (?:about )?(?:(\d+)\s*h(?:ours?)?\s*)?"
     r"(?:(\d+)\s*m(?:in(?:ute)?s?)?(?![a-z])\s*)?(?:([\d.]+)\s*(ms|milliseconds?|s\b|sec\w*|seconds?)?)?",
@@ -433,7 +435,7 @@ MISSING = _any_of(
     r"model_not_found|not_found_error|notfounderror",
     r"model\b[^.\n]{0,80}(?:not found|does not exist|doesn'?t exist|not exist|is not available|unknown|not supported)",
     r"(?:unknown|no such|invalid|unsupported) model\b",
-    r"is not a valid model",
+    r"is not a valid model|model identifier is invalid",
     r"no (?:endpoints|allowed providers|deployments?)[^.\n]{0,40}(?:found|available|for)",
     r"try pulling it first|model is not loaded|no models? loaded",
 )

@@ -116,7 +116,8 @@ def _excluded(status: int | None, text: str) -> ErrorKind | None:
         return "bad_thinking"
     if words.QUOTA.search(text):
         soon = _stated_wait(text)
-        return "rate_limit" if soon is not None and soon < 120 and status != 402 else "quota"
+        is_soon = (soon is not None and soon < 120) or words.QUOTA_OF_A_MINUTE.search(text)
+        return "rate_limit" if is_soon and status != 402 else "quota"
     if words.RATE.search(text) or status == 429:
         return "rate_limit"
     if status in {401, 402}:

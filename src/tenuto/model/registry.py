@@ -524,13 +524,13 @@ def new_client(endpoint: Endpoint, load_blob: LoadBlob, supply: KeySupply | None
     if endpoint.cloud:
         from tenuto.model.access.cloud import CloudTransport
 
-        transport = CloudTransport(endpoint)
-    else:
-        transport = make_transport(endpoint)
-    if supply is not None:
+        transport = CloudTransport(endpoint, supply)
+    elif supply is not None:
         from tenuto.model.access.carried import KeyedTransport
 
-        transport = KeyedTransport(transport, endpoint, supply)
+        transport = KeyedTransport(make_transport(endpoint), endpoint, supply)
+    else:
+        transport = make_transport(endpoint)
     match endpoint.kind:
         case "anthropic":
             from tenuto.model.anthropic.client import AnthropicClient

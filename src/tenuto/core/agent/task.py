@@ -322,7 +322,7 @@ def _check_run_turns(root: LiveSession) -> None:
     task, limit = root.task, root.limits.turns
     if limit is not None and task.turns + task.turns_below >= limit:
         below = f", {task.turns_below} of them by sub-agents" if task.turns_below else ""
-        raise EndedEarlyError("limit_reached", f"stopped after {limit} turns{below} (--max-turns)")
+        raise EndedEarlyError("limit_reached", f"stopped after {limit} turns{below} ({root.limits.turns_name})")
 
 
 def _check_cost(live: LiveSession) -> None:
@@ -330,6 +330,7 @@ def _check_cost(live: LiveSession) -> None:
     limit = live.limits.cost
     spent = (live.session.state.usage.cost or 0.0) + live.children.spent - (live.task.spent_before or 0.0)
     if limit is not None and spent >= limit:
-        raise EndedEarlyError("limit_reached", f"stopped after {spent:.2f} of {limit:g} dollars (--max-cost)")
+        said = f"stopped after {spent:.2f} of {limit:g} dollars ({live.limits.cost_name})"
+        raise EndedEarlyError("limit_reached", said)
     if live.parent is not None:
         _check_cost(live.parent)

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from tenuto.extension.hooks.answers import Finished
+from tenuto.guard.secrets import KNOWN, Secrets
 from tenuto.guard.terminal import sanitize_output
 from tenuto.text.figures import format_bytes
 from tenuto.tool.process.process import Collector, Command, start_command
@@ -20,13 +21,20 @@ _CHUNK = 65_536
 
 
 async def run_hook(
-    text: str, given: bytes, *, cwd: Path, environ: Mapping[str, str], records: Path, timeout: float
+    text: str,
+    given: bytes,
+    *,
+    cwd: Path,
+    environ: Mapping[str, str],
+    records: Path,
+    timeout: float,
+    secrets: Secrets = KNOWN,
 ) -> Finished:
     """Run a command to its end, its time limit (seconds), the limit of its outputs or its cancellation.
 
-    Whatever ends it, everything that it started is ended too.
+    Whatever ends it, everything that it started is ended too. `secrets` are masked in its standard output.
     """
-    output, errors = Collector(None), _Errors()
+    output, errors = Collector(None, secrets=secrets), _Errors()
     with tempfile.TemporaryFile() as file:
         try:
             file.write(given)

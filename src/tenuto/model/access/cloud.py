@@ -7,17 +7,29 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
 from typing import Any, Protocol, cast
 
+import msgspec
+
+from tenuto.model.access.supply import KeySupply
 from tenuto.model.endpoint import Endpoint
+from tenuto.model.errors import classify, parse_retry_after, with_hint
 from tenuto.protocol.model import ModelError
 
 EXTRA = "python -m pip install 'tenuto[cloud]'"
 OWN_HEADERS = ("authorization", "x-api-key", "anthropic-version", "content-type", "accept")
 """Headers that the SDK makes itself."""
+UNAUTHORIZED = 401
 EVENT_STREAM = "application/vnd.amazon.eventstream"
+AWS_KEYS_OVER = re.compile(r"security token|token .*expired|expired.* token|signature", re.IGNORECASE)
+"""What Amazon says of keys that are no good any more; that an account may not use a model it says in other words."""
+ENTRA_TOKEN = re.compile(r"eyJ[\w-]+\.[\w-]+\.[\w-]*")
+"""What Microsoft Entra gives in the place of a key: a signed token."""
+AwsKeys = tuple[str, str, str | None]
+"""Key, secret, session token."""
 
 
 class RawResponse(Protocol):
@@ -35,16 +47,26 @@ class RawResponse(Protocol):
 
 
 class CloudTransport:
-    """One cloud (see `Transport`)."""
+    """One cloud (see `Transport`). `supply` has the key of Azure where that is not known yet."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: Endpoint, supply: KeySupply | None = None) -> None:
         self._endpoint = endpoint
+        self._supply = supply
         self._client: Any = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._key = endpoint.key
+        self._aws_keys: AwsKeys | None = None
+        """Those that the user's AWS configuration had after the SDK's were refused."""
 
     async def post_stream(self, url: str, headers: Mapping[str, str], body: bytes) -> AsyncGenerator[bytes]:
         """Yield the bytes of the response body, as server-sent events (see `Transport`)."""
-        response = await self._send(url.removeprefix(self._endpoint.base_url), headers, body)
+        path = url.removeprefix(self._endpoint.base_url)
+        try:
+            response = await self._send(path, headers, body)
+        except ModelError as error:
+            if error.kind != "auth" or not await self._has_other_credentials(error):
+                raise
+            response = await self._send(path, headers, body)
         chunks = self._chunks(response)
         try:
             is_framed = response.headers.get("content-type", "").startswith(EVENT_STREAM)
@@ -68,15 +90,35 @@ class CloudTransport:
     async def _send(self, path: str, headers: Mapping[str, str], body: bytes) -> RawResponse:
         client = await self._connected()
         extra = {name: value for name, value in headers.items() if name.lower() not in OWN_HEADERS}
+        fields = json.loads(body)
+        if self._endpoint.deployment and self._endpoint.kind == "openai":  # its name stands in the address elsewhere
+            fields["model"] = self._endpoint.deployment
         try:
             stream = await client.post(
-                path, body=json.loads(body), options={"headers": extra}, cast_to=object, stream=True, **self._kind()
+                path, body=fields, options={"headers": extra}, cast_to=object, stream=True, **self._kind()
             )
         except ModelError:
             raise
         except Exception as error:  # what the SDK and the libraries under it raise
             raise self._judge(error) from error
         return cast("RawResponse", stream.response)
+
+    async def _has_other_credentials(self, error: ModelError) -> bool:
+        """Whether there are other credentials than those that were refused. The next client is made with them.
+
+        The SDKs keep what they have found for as long as the process lives, and renew only what tells when it expires.
+        """
+        await self.close()
+        match self._endpoint.cloud:
+            case "bedrock":
+                if not AWS_KEYS_OVER.search(error.text):
+                    return False
+                before, self._aws_keys = self._aws_keys, await asyncio.to_thread(find_aws_keys, self._endpoint)
+                return self._aws_keys is not None and self._aws_keys != before
+            case "vertex":
+                return error.status == UNAUTHORIZED
+            case _:
+                return self._supply is not None and await self._supply.renew(self._key) != self._key
 
     def _kind(self) -> dict[str, Any]:
         if self._endpoint.cloud == "azure":
@@ -92,48 +134,76 @@ class CloudTransport:
             async for chunk in response.aiter_bytes():
                 yield chunk
         except Exception as error:  # of the HTTP library under the SDK
-            raise ModelError("broken_stream", f"the connection broke: {error or type(error).__name__}") from error
+            raise self._broken(error) from error
+
+    def _broken(self, error: BaseException) -> ModelError:
+        if type(error).__name__ == "ReadTimeout":
+            seconds = self._endpoint.stream_timeout
+            return ModelError("broken_stream", f"no data from {self._endpoint.host} for {seconds:g} seconds")
+        return ModelError("broken_stream", f"the connection broke: {str(error) or type(error).__name__}")
 
     async def _connected(self) -> Any:
-        """Return the SDK's client of the running loop. Raises `ModelError`: it, or a setting, is missing."""
+        """Return the SDK's client of the running loop, with the key as it is now.
+
+        Raises `ModelError`: the SDK, a key or a setting is missing.
+        """
         loop = asyncio.get_running_loop()
-        if self._client is None or self._loop is not loop:
+        key = await self._supply.get() if self._supply is not None else self._key
+        if self._client is None or self._loop is not loop or key != self._key:
+            await self.close()
+            endpoint = msgspec.structs.replace(self._endpoint, key=key)
             try:
-                self._client, self._loop = await asyncio.to_thread(make_client, self._endpoint), loop
+                self._client = await asyncio.to_thread(make_client, endpoint, self._aws_keys)
             except ModelError:
                 raise
             except Exception as error:  # what the SDK says of settings
                 raise self._judge(error) from error
+            self._loop, self._key = loop, key
         return self._client
 
     def _judge(self, error: Exception) -> ModelError:
         """Return one of our errors for one of the SDK, or of the libraries that have the credentials."""
-        from tenuto.model.errors import classify, parse_retry_after
-
         provider = self._endpoint.provider
         response = getattr(error, "response", None)
         status = getattr(error, "status_code", None)
         if response is not None and isinstance(status, int):
             retry_after = parse_retry_after(response.headers)
-            return classify(provider, status, response.text, retry_after=retry_after)
+            judged = classify(provider, status, response.text, retry_after=retry_after)
+            return judged if judged.kind != "auth" else self._with_hint(judged)
         reason = str(error) or type(error).__name__
         if isinstance(error, ImportError) or "extra" in reason:
             return ModelError("invalid", f"{provider} needs libraries that are not installed", hint=EXTRA)
         if type(error).__name__ in ("APIConnectionError", "APITimeoutError"):
             cause = error.__cause__ or error
-            return ModelError("unreachable", f"cannot reach {self._endpoint.base_url}: {cause or reason}")
-        return ModelError("auth", f"{provider}: {reason}", hint=CREDENTIALS[self._endpoint.cloud])
+            if type(cause).__name__ == "ReadTimeout":
+                return self._broken(cause)
+            return ModelError("unreachable", f"cannot reach {self._address()}: {cause or reason}")
+        if type(error).__name__ == "AnthropicError":  # what the SDK knows that a cloud does not have
+            return ModelError("invalid", f"{provider}: {reason}")
+        return self._with_hint(ModelError("auth", f"{provider}: {reason}"))
+
+    def _address(self) -> str:
+        return str(self._client.base_url) if self._client is not None else self._endpoint.base_url
+
+    def _with_hint(self, error: ModelError) -> ModelError:
+        """Return an error of the credentials with what gives them."""
+        if self._endpoint.cloud == "azure":
+            return with_hint(error, self._endpoint)
+        return ModelError("auth", error.text, status=error.status, hint=CREDENTIALS[self._endpoint.cloud])
 
 
 CREDENTIALS = {
     "bedrock": "AWS_PROFILE or AWS_ACCESS_KEY_ID say who you are; aws sts get-caller-identity tries it",
     "vertex": "gcloud auth application-default login says who you are",
-    "azure": "set AZURE_OPENAI_API_KEY, or run tenuto login azure",
 }
+"""What gives a cloud its credentials, where these are not ours."""
 
 
-def make_client(endpoint: Endpoint) -> Any:
-    """Return the SDK's client of an endpoint. Raises what the SDK does where something is missing."""
+def make_client(endpoint: Endpoint, aws_keys: AwsKeys | None = None) -> Any:
+    """Return the SDK's client of an endpoint; without `aws_keys` it finds those of AWS itself.
+
+    Raises what the SDK does where something is missing.
+    """
     import httpx2
 
     timeout = httpx2.Timeout(endpoint.stream_timeout, connect=endpoint.connect_timeout)
@@ -145,27 +215,55 @@ def make_client(endpoint: Endpoint) -> Any:
             import boto3  # noqa: F401  # pyright: ignore - the SDK says less well that it is missing
             from anthropic.lib.bedrock import AsyncAnthropicBedrock
 
-            return AsyncAnthropicBedrock(
-                aws_region=endpoint.region or None, aws_profile=endpoint.profile or None, **common
-            )
+            if aws_keys is not None:
+                names = ("aws_access_key", "aws_secret_key", "aws_session_token")
+                common.update(zip(names, aws_keys, strict=True))
+            elif endpoint.profile:
+                common["aws_profile"] = endpoint.profile
+            return AsyncAnthropicBedrock(aws_region=endpoint.region or None, **common)
         case "vertex":
             import google.auth  # noqa: F401  # pyright: ignore - the same
             from anthropic.lib.vertex import AsyncAnthropicVertex
 
-            named = {"project_id": endpoint.project} if endpoint.project else {}
-            return AsyncAnthropicVertex(region=endpoint.region, **named, **common)
+            project = endpoint.project or find_project(endpoint)
+            return AsyncAnthropicVertex(region=endpoint.region, project_id=project, **common)
         case _:
             from openai import AsyncAzureOpenAI
 
             common.pop("base_url", None)
-            deployment = {"azure_deployment": endpoint.deployment} if endpoint.deployment else {}
-            return AsyncAzureOpenAI(
-                azure_endpoint=endpoint.base_url,
-                api_key=endpoint.key or None,
-                api_version=endpoint.api_version,
-                **deployment,
-                **common,
-            )
+            if endpoint.deployment:
+                common["azure_deployment"] = endpoint.deployment
+            common["azure_ad_token" if is_entra_token(endpoint) else "api_key"] = endpoint.key or None
+            return AsyncAzureOpenAI(azure_endpoint=endpoint.base_url, api_version=endpoint.api_version, **common)
+
+
+def find_project(endpoint: Endpoint) -> str:
+    """Return the project of Google's credentials, which the SDK would look for too late. Raises `ModelError`."""
+    import google.auth
+
+    _, project = cast("tuple[object, str | None]", cast("Any", google.auth).default())
+    if not project:
+        name = endpoint.provider
+        hint = f"set ANTHROPIC_VERTEX_PROJECT_ID, or project under [providers.{name}]"
+        raise ModelError("invalid", f"neither the settings nor your credentials say the project of {name}", hint=hint)
+    return project
+
+
+def is_entra_token(endpoint: Endpoint) -> bool:
+    """Say whether Azure's key is a token of Microsoft Entra, which goes into another header."""
+    return endpoint.key_name == "AZURE_OPENAI_AD_TOKEN" or ENTRA_TOKEN.fullmatch(endpoint.key) is not None
+
+
+def find_aws_keys(endpoint: Endpoint) -> AwsKeys | None:
+    """Return the keys that the user's AWS configuration has now; it may ask servers and programs."""
+    import boto3
+
+    session: Any = boto3.Session(profile_name=endpoint.profile or None)
+    found = session.get_credentials()
+    if found is None:
+        return None
+    frozen = found.get_frozen_credentials()
+    return frozen.access_key, frozen.secret_key, frozen.token
 
 
 async def _unframed(chunks: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:

@@ -131,7 +131,7 @@ def _thinking(request: ModelRequest) -> dict[str, Any]:
     if NO_THINKING.match(name):
         return {}
     if LEVELLED.match(name):
-        return {"includeThoughts": True, **({"thinkingLevel": effort} if effort else {})}
+        return {"includeThoughts": True, **({"thinkingLevel": effort.upper()} if effort else {})}
     if not name.startswith("gemini-2") and not effort:
         return {}
     if effort == "none":

@@ -14,6 +14,8 @@ from tenuto.protocol.message import AssistantMessage, ToolResultMessage
 from tenuto.protocol.model import ToolSchema, WebSearchUse
 from tenuto.protocol.part import ContentPart, ImagePart, OpaquePart, TextPart, ThinkingPart, ToolCallPart
 
+MEDIA_TYPES = frozenset({"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"})
+"""Images that Gemini reads. A GIF it refuses, with the whole request."""
 NO_SIGNATURE = "skip_thought_signature_validator"
 """What Google documents for calls whose thought is not there: of another model, or behind a compaction."""
 FIRST_LINE = b'{"text":"(The conversation goes on from here.)"}'
@@ -121,8 +123,8 @@ def content_parts(parts: Sequence[ContentPart], images: ImageSource) -> list[dic
 
 
 def _image(part: ImagePart, images: ImageSource) -> dict[str, Any]:
-    data = images.load(part)
-    if data is None:
+    data = images.load(part) if part.media_type in MEDIA_TYPES else None
+    if not data:
         return {"text": images.missing_text(part)}
     return {"inlineData": {"mimeType": part.media_type, "data": base64.b64encode(data).decode()}}
 

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
-from tenuto.guard.secrets import KNOWN, hide_memory
+from tenuto.guard.secrets import KNOWN, Secrets, hide_memory
 from tenuto.guard.terminal import sanitize_output
 from tenuto.last_acts import add_last_act
 from tenuto.text.bounding import Bounded, bound_middle, take_head, take_tail
@@ -55,11 +55,17 @@ class CollectedText:
 
 
 class Collector:
-    """Collects the bytes of one command. `make_path` is asked for a file only when one is needed; `None`: never."""
+    """Collects the bytes of one command. `make_path` is asked for a file only when one is needed; `None`: never.
 
-    def __init__(self, make_path: Callable[[], Path] | None, *, spool_limit: int = SPOOL_LIMIT) -> None:
+    `secrets` are masked in what it collects.
+    """
+
+    def __init__(
+        self, make_path: Callable[[], Path] | None, *, spool_limit: int = SPOOL_LIMIT, secrets: Secrets = KNOWN
+    ) -> None:
         self._make_path = make_path
         self._spool_limit = spool_limit
+        self._secrets = secrets
         self._head = bytearray()
         self._tail = bytearray()
         self._descriptor: int | None = None
@@ -73,10 +79,10 @@ class Collector:
     def add(self, chunk: bytes) -> bytes:
         """Take the next bytes; return what is ready to be shown.
 
-        Known secrets are masked. What may be the beginning of one waits for the next bytes, or for the end.
+        Secrets are masked. What may be the beginning of one waits for the next bytes, or for the end.
         """
-        data = KNOWN.mask_bytes(self._held + chunk)
-        ready = len(data) - KNOWN.held_back(data)
+        data = self._secrets.mask_bytes(self._held + chunk)
+        ready = len(data) - self._secrets.held_back(data)
         self._held = data[ready:]
         self._take(data[:ready])
         return data[:ready]
