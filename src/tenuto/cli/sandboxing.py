@@ -101,6 +101,7 @@ def _tell(wishes: SandboxSettings, *, as_json: bool) -> int:
             {
                 "kind": machine.kind or None,
                 "detail": machine.detail,
+                "weakness": machine.weakness or None,
                 "enabled": wishes.enabled,
                 "network": wishes.network,
                 "domains": list(wishes.domains),
