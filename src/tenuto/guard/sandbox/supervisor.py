@@ -38,6 +38,7 @@ OTHER_SIDE = 0x5441
 """TIOCGPTPEER: open the other side of a pseudo terminal."""
 MULTIPLEXER = os.makedev(5, 2) if hasattr(os, "makedev") else 0
 LONGEST_PATH, LONGEST_NAME, LONGEST_VALUE = 4096, 255, 65536
+REPORTING = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
 ADDRESS_BITS = (1 << 56) - 1
 """Programs may keep marks in the highest byte of an address."""
 AS_IT_IS, LEFT_OUT = 0xFFFFFFFF, 0x3FFFFFFE
@@ -174,7 +175,7 @@ class Supervisor:
         if place in self._reported or len(self._reported) >= MOST_REPORTED or not self._report:
             return
         self._reported.add(place)
-        file = os.open(self._report, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        file = os.open(self._report, REPORTING | os.O_CLOEXEC, 0o600)
         try:
             os.write(file, place.replace(b"\n", b"?") + b"\n")
         finally:
