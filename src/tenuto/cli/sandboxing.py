@@ -101,6 +101,7 @@ def _tell(wishes: SandboxSettings, *, as_json: bool) -> int:
             {
                 "kind": machine.kind or None,
                 "detail": machine.detail,
+                "weakness": machine.weakness or None,
                 "enabled": wishes.enabled,
                 "network": wishes.network,
                 "domains": list(wishes.domains),
@@ -145,6 +146,8 @@ async def _run(
             command.close()
         for refused in sandbox.refused_since(0):
             complain(f"blocked: network: {refused}", FAILED)
+        for place in confined.unchanged():
+            complain(f"blocked: {place} stays as it is", FAILED)
     return code
 
 

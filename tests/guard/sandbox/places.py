@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,18 +52,29 @@ class Places:
         return own | {str(path): "" for path in self.root.iterdir()}
 
     def inner(self) -> dict[str, str]:
-        """Return what is protected in the workspace."""
+        """Return what is protected in the workspace: what is put back has other times."""
         names = (".git/config", ".git/hooks", ".tenuto", "AGENTS.md", ".envrc", ".vscode", ".github/workflows")
         names += (".mcp.json", ".pre-commit-config.yaml")
-        return {key: value for name in names for key, value in describe(self.work / name).items()}
+        return {key: value for name in names for key, value in describe(self.work / name, _content).items()}
 
 
-def describe(top: Path) -> dict[str, str]:
+def describe(top: Path, look: Callable[[Path], str] | None = None) -> dict[str, str]:
+    """Return what is below a place, each path with all that can be said of it, or with what `look` says."""
     paths = [top, *sorted(top.rglob("*"))] if top.is_dir() and not top.is_symlink() else [top]
-    return {str(path): _fingerprint(path) for path in paths if os.path.lexists(path)}
+    return {str(path): (look or _fingerprint)(path) for path in paths if os.path.lexists(path)}
 
 
 def _fingerprint(path: Path) -> str:
+    """Return all that a command could change of it; reading changes only when it was last read."""
+    facts = path.lstat()
+    common = f"{facts.st_mode:o} {facts.st_uid}:{facts.st_gid} {facts.st_mtime_ns} {facts.st_ctime_ns}"
+    if path.is_symlink():
+        return f"{common} link {os.readlink(path)}"
+    attributes = {name: os.getxattr(path, name) for name in os.listxattr(path)}
+    return f"{common} {attributes} {_content(path)}"
+
+
+def _content(path: Path) -> str:
     facts = path.lstat()
     if path.is_symlink():
         return f"link {os.readlink(path)}"
@@ -114,6 +125,7 @@ def _fill(work: Path, home: Path, outside: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(SECRET)
     (home / ".bashrc").write_text("a\n")
+    os.setxattr(outside / "keep", "user.there", b"1")
     (work / "link").symlink_to(outside)
     (work / "up").symlink_to("../outside")
     subprocess.run(["git", "init", "-q", str(work)], check=True, env={**os.environ, "HOME": str(home)})

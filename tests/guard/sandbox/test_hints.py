@@ -39,5 +39,12 @@ def test_what_the_network_has_is_said_as_it_is_and_what_was_refused_by_name() ->
     assert explain_failure(output, replace(POLICY, network=True)) == ""
 
 
+def test_what_was_surely_kept_is_named_and_what_does_not_work_here_is_said() -> None:
+    said = explain_failure("", POLICY, (), ["/home/me/\x1b[2J", "/home/me/.bashrc"])
+    assert said.endswith(r"('/home/me/\x1b[2J', /home/me/.bashrc)")
+    assert explain_failure("chmod: x: Operation not permitted", POLICY, weakness="no modes").endswith("; no modes")
+    assert explain_failure("Segmentation fault", POLICY, weakness="no modes") == ""
+
+
 def test_an_ordinary_failure_is_not_the_sandbox() -> None:
     assert explain_failure("AssertionError: 1 != 2", POLICY) == ""

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import shutil
 import subprocess
-import warnings
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,8 @@ LINES = [
     for line in Path(__file__).with_name("writes_outside.txt").read_text("utf-8").splitlines()
     if line and not line.startswith("#")
 ]
+
+TOLD = ("sandbox may have blocked", "The sandbox blocked this", "is protected")
 
 
 def test_s8_the_table_is_long_enough():
@@ -32,9 +33,6 @@ async def test_s8_no_line_changes_anything_outside_and_each_is_told(kind):
     with places(kind) as made:
         before, protected = made.outer(), made.inner()
         for line in LINES:
-            if f"# not {kind}: " in line:
-                warnings.warn(f"{kind} cannot hold: {line}", stacklevel=1)
-                continue
             _, text = await made.run(line)
             if made.outer() != before:
                 changed.append(line)
@@ -42,7 +40,7 @@ async def test_s8_no_line_changes_anything_outside_and_each_is_told(kind):
             if made.inner() != protected and (made.work / ".git" / "HEAD").exists():
                 changed.append(f"protected: {line}")
                 protected = made.inner()
-            if "sandbox may have blocked" not in text and "is protected" not in text:
+            if not any(word in text for word in TOLD):
                 untold.append(f"{line}\n    {text}")
             gone = made.work / ".gone"
             if gone.exists():  # Landlock lets a folder be renamed inside of the workspace

@@ -13,16 +13,21 @@ from tenuto.guard.rules import RuleError, read_rules, rule_of
 from tenuto.text.figures import plural
 
 MAX_NAMED = 10
+_BUBBLEWRAP = "install bubblewrap (apt install bubblewrap), or the extra tenuto[sandbox]"
 
 
 async def check_sandbox(place: Surroundings) -> list[Row]:
     """Tell what holds the commands of the model, and how mode `auto` behaves where nothing does."""
+    from tenuto.guard.sandbox.machine import find_machine
+
     wishes = place.settings.sandbox
     holds, said = await asyncio.to_thread(describe_machine, wishes)
     if holds:
         network = await asyncio.to_thread(describe_network, wishes)
         if network.fault:
             return [Row("sandbox", f"{said}; {network.found}: {network.fault}", "note", network.do)]
+        if find_machine(wishes.kind).weakness:
+            return [Row("sandbox", f"{said}; {network.found}", "note", _BUBBLEWRAP)]
         return [Row("sandbox", f"{said}; {network.found}")]
     if not wishes.enabled:
         where = place.where(("sandbox", "enabled"))
@@ -35,7 +40,7 @@ def _how_to_get_one(kind: str) -> str:
     if kind != "auto":
         return f"remove sandbox.kind = {kind}: another kind may work here"
     if sys.platform.startswith("linux"):
-        return "install bubblewrap (apt install bubblewrap), or the extra tenuto[sandbox]"
+        return _BUBBLEWRAP
     return "use Linux or macOS for a sandbox; --no-sandbox lets mode auto do without one"
 
 

@@ -11,8 +11,8 @@ import platform
 import struct
 from collections.abc import Sequence
 
-_LOAD, _EQUAL, _BITS, _OVER, _RETURN = 0x20, 0x15, 0x45, 0x35, 0x06
-_ALLOW, _ERROR, _KILL = 0x7FFF0000, 0x00050000, 0x80000000
+_LOAD, EQUAL, _BITS, _OVER, RETURN = 0x20, 0x15, 0x45, 0x35, 0x06
+ALLOW, _ERROR, _KILL = 0x7FFF0000, 0x00050000, 0x80000000
 _NEW_USER = 0x10000000
 _TERMINAL_REQUESTS = (0x5412, 0x541C)
 """TIOCSTI, TIOCLINUX: they type for the user."""
@@ -53,40 +53,46 @@ def is_known_machine() -> bool:
     return platform.machine().lower() in _MACHINES
 
 
-def make_filter(families: Sequence[int]) -> bytes:
-    """Return the filter for this machine; `families` are the kinds of sockets that may be made. Empty: not known."""
+def make_filter(families: Sequence[int], more: Sequence[bytes] = ()) -> bytes:
+    """Return the filter for this machine; `families` are the kinds of sockets that may be made. Empty: not known.
+
+    `more` are steps of a kind of sandbox, which find the call's number loaded and leave it so.
+    """
     machine = _MACHINES.get(platform.machine().lower())
     if machine is None:
         return b""
     word, numbers = machine[0], {**machine[1], **_SHARED}
-    program = [_step(_LOAD, 4), _step(_EQUAL, word, 1, 0), _step(_RETURN, _KILL), _step(_LOAD, 0)]
+    program = [step(_LOAD, 4), step(EQUAL, word, 1, 0), step(RETURN, _KILL), step(_LOAD, 0)]
     if numbers["socket"] == _X86["socket"]:
-        program += [_step(_OVER, 0x40000000, 0, 1), _refuse(errno.ENOSYS)]  # the calls of x32
+        program += [step(_OVER, 0x40000000, 0, 1), refuse(errno.ENOSYS)]  # the calls of x32
     for name, number in numbers.items():
         if name not in _JUDGED:
             fault = errno.ENOSYS if name in _UNKNOWN_CALLS else errno.EPERM
-            program += [_step(_EQUAL, number, 0, 1), _refuse(fault)]
+            program += [step(EQUAL, number, 0, 1), refuse(fault)]
     for name in ("clone", "unshare"):
-        program += _where(numbers[name], 0, [_step(_BITS, _NEW_USER, 0, 1), _refuse(errno.EPERM)])
-    program += _where(
+        program += where(numbers[name], 0, [step(_BITS, _NEW_USER, 0, 1), refuse(errno.EPERM)])
+    program += where(
         numbers["ioctl"],
         1,
-        [step for request in _TERMINAL_REQUESTS for step in (_step(_EQUAL, request, 0, 1), _refuse(errno.EPERM))],
+        [one for request in _TERMINAL_REQUESTS for one in (step(EQUAL, request, 0, 1), refuse(errno.EPERM))],
     )
-    kinds = [step for family in families for step in (_step(_EQUAL, family, 0, 1), _step(_RETURN, _ALLOW))]
-    program += _where(numbers["socket"], 0, [*kinds, _refuse(errno.EPERM)])
-    return b"".join((*program, _step(_RETURN, _ALLOW)))
+    program += more
+    kinds = [one for family in families for one in (step(EQUAL, family, 0, 1), step(RETURN, ALLOW))]
+    program += where(numbers["socket"], 0, [*kinds, refuse(errno.EPERM)])
+    return b"".join((*program, step(RETURN, ALLOW)))
 
 
-def _where(number: int, argument: int, steps: list[bytes]) -> list[bytes]:
-    """Take steps with the low half of an argument of one call; the call's number is loaded again behind them."""
-    inner = [_step(_LOAD, 16 + 8 * argument), *steps, _step(_LOAD, 0)]
-    return [_step(_EQUAL, number, 0, len(inner)), *inner]
+def where(number: int, argument: int, steps: list[bytes]) -> list[bytes]:
+    """Return what takes steps with the low half of an argument of one call, and loads its number again behind them."""
+    inner = [step(_LOAD, 16 + 8 * argument), *steps, step(_LOAD, 0)]
+    return [step(EQUAL, number, 0, len(inner)), *inner]
 
 
-def _refuse(fault: int) -> bytes:
-    return _step(_RETURN, _ERROR | fault)
+def refuse(fault: int) -> bytes:
+    """Return the step that ends a call with a fault."""
+    return step(RETURN, _ERROR | fault)
 
 
-def _step(code: int, value: int, if_so: int = 0, if_not: int = 0) -> bytes:
+def step(code: int, value: int, if_so: int = 0, if_not: int = 0) -> bytes:
+    """Return one step; a comparison leaves out so many of those behind it."""
     return struct.pack("=HBBI", code, if_so, if_not, value % _WORD)

@@ -17,7 +17,7 @@ _NETWORK = re.compile(
 )
 _REFUSED = re.compile(
     r"Read-only file system|EROFS|Permission denied|EACCES|Operation not permitted|EPERM|os error 13"
-    r"|Device or resource busy|EBUSY",
+    r"|Device or resource busy|EBUSY|Invalid cross-device link|EXDEV",
     re.IGNORECASE,
 )
 _PATH = re.compile(r"""(?:(?<=[\s'"‘“`(=:])|^)(~?/[^\s'"’”`():,;]+|\.[\w.-]+(?:/[^\s'"’”`():,;]*)?)""")
@@ -31,22 +31,27 @@ _SERVED = "what commands of this session serve, nothing of the user's own"
 _NO_NETWORK = "there is no network, not even to this machine"
 
 
-def explain_failure(output: str, policy: Policy, refused: Sequence[str] = ()) -> str:
+def explain_failure(
+    output: str, policy: Policy, refused: Sequence[str] = (), unchanged: Sequence[str] = (), weakness: str = ""
+) -> str:
     """Return what the sandbox may have blocked, empty where nothing looks like it.
 
-    `refused` is what the proxy surely has.
+    `refused` is what the proxy surely has, `unchanged` are places that it surely kept as they are, and
+    `weakness` is what does not work in it on this machine.
     """
     tail = output[-_LOOKED_AT:]
     said: list[str] = []
     denied = [line for line in tail.splitlines() if _REFUSED.search(line)]
-    if denied:
-        places = _paths_in(denied)[:_PATHS]
+    if denied or unchanged:
+        places = list(dict.fromkeys((*_paths_in(denied), *map(_shown, unchanged))))[:_PATHS]
         what = f" ({', '.join(places)})" if places else ""
         said.append(
             "only the workspace and the temporary folder can be written, in it no configuration and hooks of git, no "
             "instruction, agent, editor, CI, shell profile and key files; the user's keys cannot be read"
             f"{what}"
         )
+    if denied and weakness:
+        said.append(weakness)
     missed = [line for line in tail.splitlines() if _NOT_THERE.search(line)]
     unseen = [path for path in _paths_in(missed) if _is_unseen(path, policy)][:_PATHS]
     if unseen:
@@ -56,6 +61,10 @@ def explain_failure(output: str, policy: Policy, refused: Sequence[str] = ()) ->
     elif not policy.network and _NETWORK.search(tail):
         said.append(_what_is_reached(policy))
     return "; ".join(said)
+
+
+def _shown(path: str) -> str:
+    return path if path.isprintable() else repr(path)
 
 
 def _what_is_reached(policy: Policy) -> str:

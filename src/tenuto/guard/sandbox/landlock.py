@@ -3,6 +3,7 @@
 Rights are only ever given, never taken: what is hidden is left out by naming everything beside it, so the folders
 above a hidden place cannot be listed, and what is protected inside a writable folder is put back afterwards
 (`putting_back`). Sockets are refused by the filter of system calls: Landlock does not judge who connects to a path.
+Modes, owners, times and attributes are no rights of it either: a supervisor in the launcher does what may be done.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from tenuto.guard.sandbox.filters import AF_INET, AF_INET6, AF_NETLINK, make_filter
+from tenuto.guard.sandbox.outward import asked_calls, outward_steps
 from tenuto.guard.sandbox.policy import Policy
 from tenuto.guard.subject import is_inside
 
@@ -29,7 +31,12 @@ _READ = EXECUTE | READ_FILE | READ_DIR
 _OF_A_FILE = EXECUTE | WRITE_FILE | READ_FILE | _TRUNCATE | _DEVICE_REQUESTS
 _SCOPES = 0b11
 """No abstract sockets and no signals to processes outside."""
-_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts")
+_SCOPED_VERSION = 6
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx")
+_SHARED = "/dev/shm"
+"""Semaphores have no other place. All programs of the user share it."""
+_OTHER_DEVICES = "/dev"
+"""Hidden but for these: the disk, which root reads without asking a file system, and the user's own terminals."""
 KEPT_CAPABILITIES = (0, 1, 3, 4)
 """Of root: CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_FSETID, as with bubblewrap."""
 _MOST_RULES = 20_000
@@ -44,6 +51,12 @@ class Confinement(Struct, frozen=True):
     filter: str
     """Hexadecimal."""
     kept_capabilities: tuple[int, ...] = ()
+    asked: tuple[tuple[str, int], ...] = ()
+    """The system calls that the filter has a supervisor asked about, with their numbers; none: there is none."""
+    changed: tuple[str, ...] = ()
+    """Where the supervisor changes files: `+` and a place, `-` and one in it where it does not. The deepest wins."""
+    report: str = ""
+    """The file to which it writes what it did not change; empty: none."""
 
 
 def landlock_version() -> int:
@@ -55,13 +68,13 @@ def landlock_version() -> int:
     return max(0, int(version))
 
 
-def confine(policy: Policy, version: int) -> Confinement:
-    """Return what holds the policy with this version of Landlock."""
+def confine(policy: Policy, version: int, report: str, *, asks: bool) -> Confinement:
+    """Return what holds the policy with this version of Landlock; with `asks` there is a supervisor, which reports."""
     handled = _READ | WRITE_FILE | _REMOVE_AND_MAKE | _REFER | _TRUNCATE
     if version >= 5:
         handled |= _DEVICE_REQUESTS
     everything = handled
-    rules = [(_READ, place) for place in beside(policy.hidden, policy.shown)]
+    rules = [(_READ, place) for place in beside((*policy.hidden, _OTHER_DEVICES), policy.shown)]
     rules += [(_READ, place) for place in policy.shown]
     for root in policy.writable:
         inner = [path for path in policy.hidden if is_inside(path, root)]
@@ -69,17 +82,29 @@ def confine(policy: Policy, version: int) -> Confinement:
         if inner:
             rules.append((READ_DIR, root))
     rules += [(everything, f"{policy.private}/tmp"), (_READ, policy.cwd)]
-    rules += [(READ_FILE | WRITE_FILE | READ_DIR | _DEVICE_REQUESTS, place) for place in _DEVICES]
-    rules.append((everything & ~_DEVICE_REQUESTS, "/dev/shm"))
+    rules.append((READ_DIR, _OTHER_DEVICES))
+    rules += [(READ_FILE | WRITE_FILE | _DEVICE_REQUESTS, os.path.realpath(place)) for place in _DEVICES]
+    rules.append((everything & ~_DEVICE_REQUESTS, _SHARED))
+    signals = version < _SCOPED_VERSION
     families = (AF_INET, AF_INET6, AF_NETLINK) if policy.network else ()
     fitted = tuple((rights & handled & _fitting(place), place) for rights, place in rules if os.path.exists(place))
     return Confinement(
         handled=handled,
-        scoped=_SCOPES if version >= 6 else 0,
+        scoped=0 if signals else _SCOPES,
         rules=fitted[:_MOST_RULES],
-        filter=make_filter(families).hex(),
+        filter=make_filter(families, outward_steps(asks=asks, signals=signals)).hex(),
         kept_capabilities=KEPT_CAPABILITIES if os.geteuid() == 0 else (),
+        asked=tuple(asked_calls(signals=signals).items()) if asks else (),
+        changed=tuple(_changed_places(policy)),
+        report=report,
     )
+
+
+def _changed_places(policy: Policy) -> Iterator[str]:
+    """Yield where modes, owners, times and attributes may be changed, and where in it they may not."""
+    for root in (*policy.writable, f"{policy.private}/tmp"):
+        yield f"+{root}"
+        yield from (f"-{place}" for place in (*policy.hidden, *policy.protected) if is_inside(place, root))
 
 
 def beside(hidden: Sequence[str], shown: Iterable[str], place: str = "/") -> Iterator[str]:

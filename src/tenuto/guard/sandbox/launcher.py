@@ -3,7 +3,7 @@
 It is the parent that every orphan of the command comes to (a subreaper), so what called `setsid` or forked twice is
 still its child's child. It says how the shell ended, stays for as long as anything else runs, and ends all of it when
 the pipe that Tenuto holds is closed: that is what happens at `kill -9`. With a confinement it has the command held by
-Landlock and a filter of system calls before it begins.
+Landlock and a filter of system calls before it begins, and answers the calls that the filter asks about (`supervisor`).
 
     python -I -S -E launcher.py LIFE STATUS CONFINEMENT PROCESSES [NAMESPACE …] -- COMMAND …
 
@@ -21,10 +21,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal as _signal
     from typing import Any
+
+    from tenuto.guard.sandbox.supervisor import Supervisor
 else:
     import _signal  # `signal` takes 3 ms to import
 
 SET_SUBREAPER, NO_NEW_RIGHTS, DROP_BOUND, SET_FILTER = 36, 38, 24, 22
+BY_FILTER, ASKS_HERE, WAITS_FOR_ANSWER = 1, 1 << 3, 1 << 5
 HIGHEST_CAPABILITY = 63
 ADD_RULE, RESTRICT_SELF = 445, 446
 CREATE_RULESET = 444
@@ -41,7 +44,8 @@ def main(words: list[str]) -> int:
     libc = _libc()
     if libc is not None:
         libc.prctl(SET_SUBREAPER, 1, 0, 0, 0)
-    text = _read_all(confinement)
+    held = _Held(_read_all(confinement)) if confinement >= 0 else None
+    asked = held.make_pair() if held is not None and held.calls else None
     ours, wakes = os.pipe()
     os.set_blocking(wakes, False)
     _signal.set_wakeup_fd(wakes)
@@ -50,30 +54,87 @@ def main(words: list[str]) -> int:
     if shell == 0:
         for descriptor in (life, status):
             os.close(descriptor)
-        _become(libc, text, processes, command, namespaces)
+        _become(libc, held, processes, command, namespaces)
     for descriptor in namespaces:
         os.close(descriptor)
+    supervisor = _supervise(libc, asked, held) if held is not None and asked is not None else None
     for number in IGNORED:
         _signal.signal(number, _signal.SIG_IGN)
     _let_go_of_output()
-    return _stand_by(shell, life, status, ours)
+    return _stand_by(shell, life, status, ours, supervisor)
 
 
-def _stand_by(shell: int, life: int, status: int, ours: int) -> int:
+class _Held:
+    """What the command is held by, as `encode_confinement` writes it down."""
+
+    def __init__(self, data: bytes) -> None:
+        words = data.decode("utf-8", "surrogateescape").split("\0")
+        self.asks: Any = None
+        """The end of a pair of sockets through which the command hands over the listener of its filter."""
+        self.handled, self.scoped = int(words[0]), int(words[1])
+        self.program = bytes.fromhex(words[2])
+        self.kept = {int(word) for word in words[3].split()}
+        self.calls = dict(word.split("=") for word in words[4].split())
+        self.report = words[5]
+        places = 7 + int(words[6])
+        self.places, self.rules = words[7:places], words[places:]
+
+    def make_pair(self) -> Any:
+        """Make the pair; return the end at which the listener comes."""
+        import _socket  # `socket` takes 5 ms to import
+
+        asked, self.asks = _socket.socketpair()
+        return asked
+
+
+def _supervise(libc: Any, asked: Any, held: _Held) -> Supervisor | None:
+    """Return who answers the calls that the filter asks about; `None` where the command could not be held at all."""
+    held.asks.close()
+    _, sent, _, _ = asked.recvmsg(1, 64)
+    asked.close()
+    if not sent:
+        return None
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    if TYPE_CHECKING:
+        from tenuto.guard.sandbox import supervisor
+    else:
+        supervisor = __import__("supervisor")  # the file beside this one; its compiled form is kept
+    del sys.path[0]
+    return supervisor.Supervisor(
+        libc,
+        int.from_bytes(sent[0][2][:4], sys.byteorder),
+        {int(number): name for name, number in held.calls.items()},
+        held.places,
+        held.report,
+    )
+
+
+def _stand_by(shell: int, life: int, status: int, ours: int, supervisor: Supervisor | None) -> int:
     code: int | None = None
     alone = False
+    watched = select.poll()
+    for descriptor in (life, ours):
+        watched.register(descriptor, select.POLLIN)
+    if supervisor is not None:
+        watched.register(supervisor.listener, select.POLLIN)
     while not alone:
-        ready = select.select([life, ours], [], [])[0]
-        if life in ready and not os.read(life, 1):
-            _end_everything()
-            os._exit(137)
-        if ours in ready:
-            os.read(ours, 4096)
-        before = code
-        code, alone = _reap(shell, code)
-        if code is not None and before is None:
-            alone = alone or _soon_alone(ours, shell, code)
-            _tell(status, b"%d%s\n" % (code, b"." if alone else b"+"))
+        for descriptor, events in watched.poll():
+            if descriptor == life:
+                if not os.read(life, 1):
+                    _end_everything()
+                    os._exit(137)
+            elif descriptor != ours:
+                if not events & select.POLLIN:
+                    watched.unregister(descriptor)  # nobody is left who could ask
+                elif supervisor is not None:
+                    supervisor.answer()
+            else:
+                os.read(ours, 4096)
+                before = code
+                code, alone = _reap(shell, code)
+                if code is not None and before is None:
+                    alone = alone or _soon_alone(ours, shell, code)
+                    _tell(status, b"%d%s\n" % (code, b"." if alone else b"+"))
     return code or 0
 
 
@@ -155,7 +216,7 @@ def _descendants() -> list[int]:
     return found
 
 
-def _become(libc: Any, text: bytes, most: int, command: list[str], namespaces: list[int]) -> None:
+def _become(libc: Any, held: _Held | None, most: int, command: list[str], namespaces: list[int]) -> None:
     """Turn this child into the command, confined."""
     try:
         _signal.set_wakeup_fd(-1)
@@ -167,8 +228,8 @@ def _become(libc: Any, text: bytes, most: int, command: list[str], namespaces: l
             _limit_processes(most)
         for descriptor in namespaces:
             _enter(libc, descriptor)
-        if text:
-            _confine(libc, text)
+        if held is not None:
+            _confine(libc, held)
         os.execvp(command[0], command)
     except BaseException as error:  # noqa: BLE001 - a copy of this process must not go on as it
         os.write(2, f"{command[0]}: {error}\n".encode())
@@ -209,8 +270,11 @@ def _processes_of_user() -> int:
     return count
 
 
-def _confine(libc: Any, text: bytes) -> None:
-    """Hold this process, and what it starts, by what the text says. Raises `OSError` where the kernel refuses."""
+def _confine(libc: Any, held: _Held) -> None:
+    """Hold this process, and what it starts. Raises `OSError` where the kernel refuses.
+
+    The listener of the filter, where there is one, goes to the process that answers.
+    """
     import ctypes
     import struct
 
@@ -219,26 +283,29 @@ def _confine(libc: Any, text: bytes) -> None:
             raise OSError(ctypes.get_errno(), what + ": " + os.strerror(ctypes.get_errno()))
         return result
 
-    lines = text.decode("utf-8", "surrogateescape").split("\0")
-    handled, scoped, program, kept = int(lines[0]), int(lines[1]), bytes.fromhex(lines[2]), lines[3].split()
-    rules = lines[4:]
-    head = struct.pack("=QQQ", handled, 0, scoped) if scoped else struct.pack("=Q", handled)
+    head = struct.pack("=QQQ", held.handled, 0, held.scoped) if held.scoped else struct.pack("=Q", held.handled)
     ruleset = checked(libc.syscall(CREATE_RULESET, head, ctypes.c_size_t(len(head)), 0), "landlock")
-    for rights, place in zip(rules[0::2], rules[1::2], strict=False):
+    for rights, place in zip(held.rules[0::2], held.rules[1::2], strict=False):
         try:
-            held = os.open(place, os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW)
+            opened = os.open(place, os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW)
         except OSError:
             continue  # it is gone, and so needs no right
-        libc.syscall(ADD_RULE, ruleset, 1, struct.pack("=Qi", int(rights), held), 0)
-        os.close(held)
-    if kept:
-        _drop_capabilities(libc, {int(word) for word in kept})
+        libc.syscall(ADD_RULE, ruleset, 1, struct.pack("=Qi", int(rights), opened), 0)
+        os.close(opened)
+    if held.kept:
+        _drop_capabilities(libc, held.kept)
     checked(libc.prctl(NO_NEW_RIGHTS, 1, 0, 0, 0), "no new rights")
     checked(libc.syscall(RESTRICT_SELF, ruleset, 0), "landlock")
     os.close(ruleset)
-    code = ctypes.create_string_buffer(program, len(program))
-    frame = struct.pack("@HP", len(program) // 8, ctypes.addressof(code))
-    checked(libc.prctl(SET_FILTER, 2, ctypes.c_char_p(frame), 0, 0), "seccomp")
+    code = ctypes.create_string_buffer(held.program, len(held.program))
+    frame = struct.pack("@HP", len(held.program) // 8, ctypes.addressof(code))
+    if held.asks is None:
+        checked(libc.prctl(SET_FILTER, 2, ctypes.c_char_p(frame), 0, 0), "seccomp")
+        return
+    number, flags = int(held.calls["seccomp"]), ASKS_HERE | WAITS_FOR_ANSWER
+    listener = checked(libc.syscall(number, BY_FILTER, flags, ctypes.c_char_p(frame)), "seccomp")
+    held.asks.sendmsg([b"."], [(1, 1, struct.pack("=i", listener))])
+    os.close(listener)
 
 
 def _drop_capabilities(libc: Any, kept: set[int]) -> None:

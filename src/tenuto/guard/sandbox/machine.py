@@ -5,38 +5,48 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
 from tenuto.guard.sandbox.filters import AF_INET, AF_INET6, AF_NETLINK, AF_UNIX, is_known_machine, make_filter
 from tenuto.guard.sandbox.policy import Policy, pwd_home
 
+if TYPE_CHECKING:
+    from tenuto.guard.sandbox.landlock import Confinement
+
 Kind = Literal["bubblewrap", "landlock", "seatbelt"]
 KINDS: tuple[Kind, ...] = ("bubblewrap", "landlock", "seatbelt")
 _TRIAL_SECONDS = 10.0
 _REASON_CHARS = 200
+UNJUDGED = "modes, owners, times and attributes of files cannot be changed, in the workspace either"
 LAUNCHER = Path(__file__).with_name("launcher.py")
 
 
 class Machine(Struct, frozen=True):
-    """`kind` is what holds commands here, empty for nothing; `reasons` says of the others why not, by kind."""
+    """`kind` is what holds commands here, empty for nothing; `reasons` says of the others why not, by kind.
+
+    `weakness` is what does not work in it here, and why, in words.
+    """
 
     kind: Kind | Literal[""] = ""
     reasons: tuple[tuple[Kind, str], ...] = ()
     detail: str = ""
+    weakness: str = ""
 
     def __str__(self) -> str:
         """Return it in one line, as a user reads it."""
         why = "; ".join(f"{kind}: {reason}" for kind, reason in self.reasons)
         if not self.kind:
             return f"none ({why})"
-        return f"{self.kind} ({self.detail})" if self.detail else self.kind
+        said = "; ".join(one for one in (self.detail, self.weakness) if one)
+        return f"{self.kind} ({said})" if said else self.kind
 
 
 def find_machine(wish: str = "auto") -> Machine:
@@ -51,7 +61,7 @@ def _find(kinds: tuple[Kind, ...]) -> Machine:
     for kind in kinds:
         reason, detail = _try(kind)
         if not reason:
-            return Machine(kind, tuple(reasons), detail)
+            return Machine(kind, tuple(reasons), detail, _find_weakness(kind))
         reasons.append((kind, reason))
     return Machine(reasons=tuple(reasons))
 
@@ -97,17 +107,42 @@ def _try_landlock() -> tuple[str, str]:
         return f"the kernel {said}", ""
     if not is_known_machine():
         return "the system calls of this processor are not known here", ""
-    trial = Confinement(1 << 1, 0, (), make_filter(()).hex())
+    return _try_confined(Confinement(1 << 1, 0, (), make_filter(()).hex()), "exit 0"), f"version {version}"
+
+
+def _try_confined(trial: Confinement, line: str) -> str:
+    """Run a shell line so; return what went wrong, empty for nothing."""
     confinement = open_confinement(encode_confinement(trial))
     life, held = os.pipe()
     seen, status = os.pipe()
     try:
         words = launcher_words(life, status, confinement, 0)
-        reason = _run([*words, "/bin/sh", "-c", "exit 0"], (life, status, confinement))
+        return _run([*words, "/bin/sh", "-c", line], (life, status, confinement))
     finally:
         for descriptor in (life, held, seen, status, confinement):
             _close(descriptor)
-    return reason, f"version {version}"
+
+
+def _find_weakness(kind: Kind) -> str:
+    """Return what does not work in a kind here, and why: of Landlock that a supervisor answers calls."""
+    if kind != "landlock":
+        return ""
+    from tenuto.guard.sandbox.landlock import Confinement
+    from tenuto.guard.sandbox.outward import asked_calls, outward_steps
+
+    with tempfile.TemporaryDirectory(prefix="tenuto-") as folder:
+        place = os.path.realpath(folder)
+        trial = Confinement(
+            handled=1 << 1,
+            scoped=0,
+            rules=((1 << 1, place),),
+            filter=make_filter((), outward_steps(asks=True)).hex(),
+            asked=tuple(asked_calls(signals=False).items()),
+            changed=(f"+{place}",),
+        )
+        reason = _try_confined(trial, f"exec chmod 711 {shlex.quote(place)}")
+    why = f" (the kernel does not let it be judged: {reason})"
+    return f"{UNJUDGED}{why}" if reason else ""
 
 
 def _try_seatbelt() -> tuple[str, str]:
@@ -143,14 +178,12 @@ def launcher_words(
     return [sys.executable or "python3", "-I", "-S", "-E", str(LAUNCHER), *numbers, "--"]
 
 
-def encode_confinement(confinement: Struct) -> bytes:
+def encode_confinement(confinement: Confinement) -> bytes:
     """Return a confinement as the launcher reads it."""
-    from tenuto.guard.sandbox.landlock import Confinement
-
-    if not isinstance(confinement, Confinement):
-        raise TypeError(confinement)
     kept = " ".join(map(str, confinement.kept_capabilities))
-    lines = [str(confinement.handled), str(confinement.scoped), confinement.filter, kept]
+    asked = " ".join(f"{name}={number}" for name, number in confinement.asked)
+    lines = [str(confinement.handled), str(confinement.scoped), confinement.filter, kept, asked, confinement.report]
+    lines += [str(len(confinement.changed)), *confinement.changed]
     lines += [word for rights, place in confinement.rules for word in (str(rights), place)]
     return "\0".join(lines).encode("utf-8", "surrogateescape")
 

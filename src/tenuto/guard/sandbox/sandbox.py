@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -25,10 +26,15 @@ if TYPE_CHECKING:
     from tenuto.guard.sandbox.network.proxy import DomainProxy
 
 
+_REPORT_BYTES = 100_000
+_numbers = itertools.count()
+
+
 class Confined(Struct, frozen=True):
     """How a command is started: the words before it, its environment, what the launcher holds it by.
 
     `descriptors` are passed on, and so are `namespaces`, which the launcher enters; both are closed once it runs.
+    `report` is a file with the places whose modes, times and the like were not changed; empty: nothing writes one.
     """
 
     kind: Kind
@@ -38,6 +44,18 @@ class Confined(Struct, frozen=True):
     confinement: bytes = b""
     descriptors: tuple[int, ...] = ()
     namespaces: tuple[int, ...] = ()
+    report: str = ""
+
+    def unchanged(self) -> list[str]:
+        """Return the places outside that the command wanted to change and could not, as far as they are noted."""
+        if not self.report:
+            return []
+        try:
+            held = os.open(self.report, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except OSError:
+            return []
+        with os.fdopen(held, "rb") as file:
+            return [line.decode("utf-8", "replace") for line in (file.read(_REPORT_BYTES) or b"").splitlines()]
 
     def close(self) -> None:
         """Close what was passed on."""
@@ -93,7 +111,7 @@ class Sandbox:
             case "bubblewrap":
                 return _in_bubblewrap(policy, environ, self.machine.detail, network)
             case "landlock":
-                return _in_landlock(policy, environ, self.machine.detail)
+                return _in_landlock(policy, environ, self.machine)
             case "seatbelt":
                 return _in_seatbelt(policy, environ)
             case "":
@@ -173,18 +191,20 @@ def _in_bubblewrap(
     )
 
 
-def _in_landlock(policy: Policy, environ: Mapping[str, str], detail: str) -> Confined:
+def _in_landlock(policy: Policy, environ: Mapping[str, str], machine: Machine) -> Confined:
     from tenuto.guard.sandbox.landlock import confine
     from tenuto.guard.sandbox.machine import encode_confinement
 
     temporary, caches = _own_temporary(policy)
-    version = int(detail.rpartition(" ")[2])
+    report = f"{policy.private}/unchanged-{next(_numbers)}"
+    version = int(machine.detail.rpartition(" ")[2])
     return Confined(
         kind="landlock",
         words=(),
         environ=command_environment(environ, temporary, caches),
         policy=policy,
-        confinement=encode_confinement(confine(policy, version)),
+        confinement=encode_confinement(confine(policy, version, report, asks=not machine.weakness)),
+        report=report,
     )
 
 

@@ -56,6 +56,10 @@ _BLOCKED = (
     "[The sandbox may have blocked this: {what}. If it has to be done, call bash again with outside = the reason: "
     "the user is asked.]"
 )
+_UNCHANGED = (
+    "[The sandbox blocked this: {what}. If it has to be done, call bash again with outside = the reason: the user is "
+    "asked.]"
+)
 _REFUSED = (
     "[The sandbox blocked this: {what}. The user can add it to sandbox.domains in their own settings, for the next "
     "start. If it has to be done now, call bash again with outside = the reason: the user is asked.]"
@@ -79,12 +83,14 @@ class HeldCommand(Struct):
         """Put back what was done to protected files, and return what the model has to know, a line each."""
         said = [f"[{line}]" for line in self._put_back()]
         refused = self._refused()
-        if self.confined is None or not (exit_code or refused):
+        unchanged = self.confined.unchanged() if self.confined is not None else []
+        if self.confined is None or not (exit_code or refused or unchanged):
             return said
         from tenuto.guard.sandbox.hints import explain_failure
 
-        what = explain_failure(output if exit_code else "", self.confined.policy, refused)
-        blocked = _REFUSED if refused else _BLOCKED
+        weakness = self.context.sandbox.machine.weakness if self.context.sandbox is not None else ""
+        what = explain_failure(output if exit_code else "", self.confined.policy, refused, unchanged, weakness)
+        blocked = _REFUSED if refused else _UNCHANGED if unchanged else _BLOCKED
         return [*said, *([blocked.format(what=what)] if what else ())]
 
     def remarks(self) -> list[str]:
@@ -93,6 +99,10 @@ class HeldCommand(Struct):
             return []
         refused = self._refused()
         blocked = [f"blocked by the sandbox: network: {', '.join(refused)}"] if refused else []
+        if unchanged := self.confined.unchanged():
+            from tenuto.guard.sandbox.hints import explain_failure
+
+            blocked.append(f"blocked by the sandbox: {explain_failure('', self.confined.policy, (), unchanged)}")
         return [*blocked, *name_changes(self.before, *_protected(self.context))]
 
     def _refused(self) -> list[str]:
