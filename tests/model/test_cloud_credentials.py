@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shlex
@@ -13,7 +14,7 @@ import pytest
 
 from tenuto.config.settings import ProviderSettings
 from tenuto.core.models import open_models
-from tenuto.protocol.model import ModelError
+from tenuto.protocol.model import Finished, ModelError
 from tenuto.protocol.part import text_of
 from tests.model.clouds import Talk, settings_of
 from tests.server import HttpError, Reply, ScriptedServer
@@ -110,6 +111,23 @@ async def test_a_token_of_google_s_that_expires_is_renewed(tmp_path: Path, envir
         await talk.models.close()
         assert keys.given[-1] == "ya29.third"
         assert [bool(request.refused) for request in server.requests] == [False, False, True, False]
+
+
+async def test_an_answer_that_is_coming_is_not_cut_by_another_request_s_refusal(tmp_path: Path, environ):
+    """Sub-agents use the same client as the agent that they work for."""
+    slow = Reply("A long answer. " * 20, delay_per_event=0.05, chunk_size=10)
+    async with ScriptedServer([slow, Reply("Meanwhile.")]) as server:
+        talk = Talk(environ(server, tmp_path), tmp_path, "vertex")
+        coming = asyncio.create_task(talk.parts())
+        await server.wait_for_requests(1)
+        while not server.requests[0].started:
+            await asyncio.sleep(0.01)
+        server.options.clouds.token = "ya29.second"
+        assert text_of((await talk.ask()).parts) == "Meanwhile."
+        assert not coming.done()
+        end = (await coming)[-1]
+        assert isinstance(end, Finished) and text_of(end.message.parts) == slow.text
+        await talk.models.close()
 
 
 async def test_the_login_of_gcloud_is_read_again_where_it_ran_out_and_names_the_project(

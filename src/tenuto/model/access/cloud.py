@@ -54,6 +54,8 @@ class CloudTransport:
         self._supply = supply
         self._client: Any = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._older: list[Any] = []
+        """Clients with credentials of before; answers may still come over them."""
         self._key = endpoint.key
         self._aws_keys: AwsKeys | None = None
         """Those that the user's AWS configuration had after the SDK's were refused."""
@@ -83,9 +85,16 @@ class CloudTransport:
 
     async def close(self) -> None:
         """Close the connections."""
-        client, self._client = self._client, None
-        if client is not None:
+        self._let_go()
+        clients, self._older = self._older, []
+        for client in clients:
             await client.close()
+
+    def _let_go(self) -> None:
+        """Make a new client for the next request."""
+        if self._client is not None:
+            self._older.append(self._client)
+            self._client = None
 
     async def _send(self, path: str, headers: Mapping[str, str], body: bytes) -> RawResponse:
         client = await self._connected()
@@ -108,7 +117,7 @@ class CloudTransport:
 
         The SDKs keep what they have found for as long as the process lives, and renew only what tells when it expires.
         """
-        await self.close()
+        self._let_go()
         match self._endpoint.cloud:
             case "bedrock":
                 if not AWS_KEYS_OVER.search(error.text):
@@ -149,8 +158,10 @@ class CloudTransport:
         """
         loop = asyncio.get_running_loop()
         key = await self._supply.get() if self._supply is not None else self._key
-        if self._client is None or self._loop is not loop or key != self._key:
-            await self.close()
+        if self._loop is not loop:
+            self._client, self._older = None, []  # they ended with their loop
+        if self._client is None or key != self._key:
+            self._let_go()
             endpoint = msgspec.structs.replace(self._endpoint, key=key)
             try:
                 self._client = await asyncio.to_thread(make_client, endpoint, self._aws_keys)
