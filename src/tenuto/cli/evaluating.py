@@ -28,6 +28,7 @@ from tenuto.text.writable import to_json
 T = TypeVar("T")
 WINDOWS = "8192,16384,65536,200000"
 ROUNDS = 11
+QUESTIONS = 3
 MIN_WINDOW = 8_192
 MAX_ROUNDS = 99
 PROTOCOLS: tuple[Wire, ...] = get_args(Wire)
@@ -87,6 +88,13 @@ def build_parser() -> argparse.ArgumentParser:
         default="",
         metavar="PROVIDER/NAME",
         help="a real model of your settings for the recorded sessions: it writes the summaries and answers questions",
+    )
+    parser.add_argument(
+        "--questions",
+        type=read_number(0, 99),
+        default=QUESTIONS,
+        metavar="N",
+        help=f"about facts of each kind, to a real model after the last round; default {QUESTIONS}",
     )
     parser.add_argument(
         "--out",
@@ -168,6 +176,7 @@ def _cases(parsed: argparse.Namespace) -> list[Case]:
             protocol=parsed.protocol,
             phrases=parsed.phrases,
             model=parsed.model,
+            questions=parsed.questions if parsed.model else 0,
         )
         for window in parsed.windows
         for summariser in (parsed.summarisers[:1] if parsed.model else parsed.summarisers)

@@ -41,8 +41,6 @@ ADDRESS = "http://127.0.0.1:9"
 """Nothing is ever sent there; a local address needs no key."""
 REAL_OUTPUT = 1_024
 """Tokens of an answer of a real model at most: it is not asked for work."""
-QUESTIONS = 5
-"""Of each kind, to a real model."""
 _HEADING = re.compile(r"^#\d+ (.*) · \d{4}-\d\d-\d\d", re.MULTILINE)
 
 
@@ -59,6 +57,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     keeps: float = KEEPS
     recorded: str = ""
     model: str = ""
+    questions: int = 0
+    """Of each kind, to a real model, after the last round."""
     rounds: int = 11
     summariser: Summariser = "honest"
     protocol: Wire = "anthropic"
@@ -227,7 +227,7 @@ class _Session:
     def _agent(self) -> Agent:
         case = self._case
         environ = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(self._home), "LANG": "C.UTF-8"}
-        limits = {"context_window": case.window, "max_output_tokens": min(REAL_OUTPUT, case.window // 8)}
+        limits = {"context_window": case.window, "max_output_tokens": min(REAL_OUTPUT, case.window // 32)}
         return Agent(
             self._project,
             model=case.model or MODEL,
@@ -388,7 +388,7 @@ class _Session:
         asked: Counter[Kind] = Counter()
         for fact in self._model.facts:
             question = make_question(fact)
-            if question is None or asked[fact.kind] >= QUESTIONS:
+            if question is None or asked[fact.kind] >= self._case.questions:
                 continue
             asked[fact.kind] += 1
             try:
