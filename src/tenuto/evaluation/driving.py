@@ -30,7 +30,7 @@ from tenuto.evaluation.wires import NOTHING, Request, Usage, Wire, read_request
 from tenuto.model.endpoint import Endpoint
 from tenuto.model.http.transport import HttpTransport, Transport, register_transport, unregister_transport
 from tenuto.model.registry import new_client
-from tenuto.protocol.event import AnyEvent, CompactionEndEvent, CompactionStartEvent
+from tenuto.protocol.event import AnyEvent, CompactionEndEvent, CompactionStartEvent, NoticeEvent
 from tenuto.protocol.model import ModelError, ModelRequest
 from tenuto.tool.search.record import Question, recall
 from tenuto.tool.search.search import Stop
@@ -161,6 +161,7 @@ class _Session:
         self._story: Story = make_story(case.seed, case.window, case.rounds, case.phrases)
         self._segments = split(read_recorded(Path(case.recorded)), case.rounds) if case.recorded else []
         self._begun = self._compacting = 0.0
+        self._strategy = STRATEGIES[case.strategy]()
         self._made = 0
         self._is_stuck = False
         self._is_counted = not (case.model or case.recorded)  # what was appended unsent, no usage told the size of
@@ -234,7 +235,7 @@ class _Session:
             mode="plan" if case.model else "auto",
             home=self._home,
             environ={**os.environ, **environ} if case.model else environ,
-            compaction=STRATEGIES[case.strategy](),
+            compaction=self._strategy,
             settings={"models": {case.model: limits}} if case.model else {},
         )
 
@@ -341,6 +342,8 @@ class _Session:
                 self._model.look = self._look
                 if self._before is not None:
                     self._told.append((self._round, event, self._before, build_request(agent.runtime.live)))
+            case NoticeEvent(text=text) if f"strategy {type(self._strategy).__name__} " in text:
+                self._trouble(text)  # another one was used, which is not what is measured
             case CompactionEndEvent(error=str(error)):
                 self._trouble(f"{event.reason}: {error}")
             case _:
