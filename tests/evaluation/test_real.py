@@ -9,9 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tenuto.compaction.summary.prompts import SAME_PREFIX
+from tenuto.evaluation.driving import Case, measure
 from tenuto.evaluation.real import GAP, is_answered, make_question, read_usage
 from tenuto.evaluation.stories import Fact
 from tenuto.evaluation.wires import Usage
+from tests.evaluation.test_recorded import FOLDER
+from tests.server import Reply, ScriptedServer
 
 
 def line(value) -> bytes:
@@ -73,3 +77,57 @@ def test_s20_property_a_question_never_has_all_of_its_fact(text):
         assert question.missing
         assert is_answered(question, question.missing)
         assert msgspec.structs.replace(question, kind="error").text == text
+
+
+NOTES = """## Goal
+Mend the precision of the field.
+
+## Constraints & Preferences
+- none
+
+## Progress
+### Done
+- [x] looked at the repository
+
+## Next Steps
+1. go on
+
+## Critical Context
+- the field is TimeDelta
+"""
+
+
+def answer(request) -> Reply:
+    said = json.dumps(request.body["messages"][-1])
+    if GAP in said:
+        return Reply("TimeDelta")
+    return Reply(NOTES if json.dumps(SAME_PREFIX)[1:-1] in json.dumps(request.body) else "Done with this part.")
+
+
+async def test_s20_a_real_model_summarises_in_place_and_is_asked():
+    file = FOLDER / "swe-agent-marshmallow.jsonl"
+    async with ScriptedServer(answer, window=16_384) as server:
+        settings = f'[providers.local]\nkind = "openai-chat"\nbase_url = "{server.openai_url}"\n'
+        case = Case(seed=0, window=16_384, rounds=2, recorded=str(file), model="local/small", questions=2)
+        figures = await measure(case, settings)
+    assert not server.faults
+    assert not server.refusals
+    assert not figures.over
+    assert figures.made == 2
+    assert figures.largest <= 16_384
+    assert figures.summaries >= 2
+    assert figures.compactions.fresh
+    assert figures.cached
+    assert all(cached > 0.9 * whole for cached, whole in figures.cached[:1])
+    assert figures.answers
+    assert len(figures.answers) <= 2 * len({one.kind for one in figures.answers})
+    assert not [sight for sight in figures.sights if sight.kind == "user head" and not sight.in_view]
+
+
+async def test_s20_a_request_that_a_real_provider_refuses_as_too_long_is_counted():
+    file = FOLDER / "swe-agent-marshmallow.jsonl"
+    async with ScriptedServer(answer, window=9_000) as server:
+        settings = f'[providers.local]\nkind = "openai-chat"\nbase_url = "{server.openai_url}"\n'
+        case = Case(seed=0, window=65_536, rounds=1, recorded=str(file), model="local/small")
+        figures = await measure(case, settings)
+    assert figures.over

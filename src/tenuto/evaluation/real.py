@@ -19,6 +19,7 @@ from tenuto.protocol.model import Finished, ModelClient, ModelError, ModelReques
 from tenuto.protocol.part import TextPart, text_of
 
 GAP = "____"
+_ASKED_IN_PLACE = msgspec.json.encode(SAME_PREFIX)[1:-1]
 
 
 class Sent(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,7 +45,7 @@ class RecordingTransport:
 
     async def post_stream(self, url: str, headers: Mapping[str, str], body: bytes) -> AsyncGenerator[bytes]:
         """Yield the answer (see `Transport`)."""
-        in_place = SAME_PREFIX.encode() in body
+        in_place = _ASKED_IN_PLACE in body
         is_summary = in_place or not as_list((decode_object(body) or {}).get("tools"))
         usage, rest = NOTHING, b""
         try:
