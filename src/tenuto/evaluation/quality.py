@@ -24,8 +24,9 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """A strategy's figures over all its sessions. Shares are percent, `None` where there was nothing.
 
     `in_view` has a share for each round, by kind; `last` and `with_recall` are after the last one: in the view, and in
-    the view or found by `recall`. Tokens and dollars are of one session on average; `smaller` is the view after a
-    compaction as a share of what was before. `stuck` sessions could not go on to the end.
+    the view or found by `recall`. Tokens and dollars are of one session on average. `dollars_of_100_steps` is what all
+    requests cost by the steps that were made: a strategy that leaves more room makes more of them before the next
+    compaction. `stuck` sessions could not go on to the end.
     """
 
     window: int
@@ -44,8 +45,10 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     summary_output: int
     step_fresh: int
     step_cached: int
+    step_requests: float
     summary_dollars: float
     dollars: float
+    dollars_of_100_steps: float
     cached_percent: float | None
     compacting_seconds: float
     over_window: int
@@ -70,6 +73,7 @@ def _row(window: int, strategy: StrategyName, writer: str, source: str, group: S
     summaries = sum((one.compactions for one in group), NOTHING)
     steps = sum((one.steps for one in group), NOTHING)
     count = len(group)
+    asked = sum(one.requests - one.summaries for one in group)
     cached = [pair for one in group for pair in one.cached]
     return Row(
         window=window,
@@ -88,8 +92,10 @@ def _row(window: int, strategy: StrategyName, writer: str, source: str, group: S
         summary_output=summaries.output // count,
         step_fresh=steps.fresh // count,
         step_cached=steps.cached // count,
+        step_requests=round(asked / count, 1),
         summary_dollars=round(dollars(summaries) / count, 4),
         dollars=round(dollars(summaries + steps) / count, 4),
+        dollars_of_100_steps=round(100 * dollars(summaries + steps) / asked, 4) if asked else 0.0,
         cached_percent=round(100 * sum(a for a, _ in cached) / sum(b for _, b in cached), 1) if cached else None,
         compacting_seconds=round(sum(one.compacting_seconds for one in group) / count, 2),
         over_window=sum(len(one.over) for one in group),
@@ -230,8 +236,10 @@ def _cost_rows(rows: Sequence[Row]) -> Iterator[list[str]]:
     yield ["of requests in place, cached %", *(_figure(row.cached_percent) for row in rows)]
     yield ["tokens of steps: new", *(f"{row.step_fresh:,}" for row in rows)]
     yield ["from the cache", *(f"{row.step_cached:,}" for row in rows)]
+    yield ["steps", *(f"{row.step_requests:g}" for row in rows)]
     yield ["summaries, $", *(f"{row.summary_dollars:.3f}" for row in rows)]
     yield ["all, $", *(f"{row.dollars:.3f}" for row in rows)]
+    yield ["all for 100 steps, $", *(f"{row.dollars_of_100_steps:.3f}" for row in rows)]
     yield ["seconds in compactions", *(f"{row.compacting_seconds:.2f}" for row in rows)]
     yield ["requests over the window", *(f"{row.over_window}" for row in rows)]
     yield ["sessions that could not go on", *(f"{row.stuck}" for row in rows)]
