@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from tenuto.evaluation.driving import Figures
-from tenuto.evaluation.report import HAS_NO_VIEW, Share, column_of
+from tenuto.evaluation.report import HAS_NO_VIEW, Column, Share, column_of
 from tenuto.evaluation.stories import FROM_USER, KINDS, Kind
 from tenuto.evaluation.strategies import StrategyName
 from tenuto.evaluation.wires import NOTHING, Usage
@@ -17,6 +17,7 @@ FRESH_PRICE, CACHED_PRICE, OUTPUT_PRICE = 3.75, 0.30, 15.0
 """US dollars for a million tokens: the list price of a model of the middle class, what is new being written to the
 cache. What is compared is strategies, so their ratio counts and not the dollars."""
 ARTIFACTS: frozenset[Kind] = frozenset({"read", "modified"})
+_IN_VIEW = frozenset(KINDS) - HAS_NO_VIEW
 CONSTRAINTS: frozenset[Kind] = frozenset({"pin", "user short", "correction"})
 
 
@@ -59,16 +60,18 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
 def rows_of(figures: Sequence[Figures]) -> list[Row]:
     """Return a row for each window, strategy, writer of summaries and source (generated or recorded)."""
-    groups: dict[tuple[int, StrategyName, str, str], list[Figures]] = {}
+    groups: dict[tuple[Column, str], list[Figures]] = {}
     for one in figures:
         source = "recorded" if one.case.recorded else "generated"
-        groups.setdefault((*column_of(one.case), source), []).append(one)
-    return [_row(*key, group) for key, group in groups.items()]
+        groups.setdefault((column_of(one.case), source), []).append(one)
+    return [_row(column, source, group) for (column, source), group in groups.items()]
 
 
-def _row(window: int, strategy: StrategyName, writer: str, source: str, group: Sequence[Figures]) -> Row:
+def _row(column: Column, source: str, group: Sequence[Figures]) -> Row:
     rounds = range(1, max(one.case.rounds for one in group) + 1)
-    last = {kind: share for kind in KINDS if (share := _last(group, kind)).of and kind not in HAS_NO_VIEW}
+    last: dict[Kind, Share] = {
+        kind: share for kind in KINDS if (share := _last(group, kind)).of and kind not in HAS_NO_VIEW
+    }
     recalled = {kind: share for kind in KINDS if (share := _with_recall(group, kind)).of}
     summaries = sum((one.compactions for one in group), NOTHING)
     steps = sum((one.steps for one in group), NOTHING)
@@ -76,15 +79,15 @@ def _row(window: int, strategy: StrategyName, writer: str, source: str, group: S
     asked = sum(one.requests - one.summaries for one in group)
     cached = [pair for one in group for pair in one.cached]
     return Row(
-        window=window,
-        strategy=strategy,
-        writer=writer,
+        window=column.window,
+        strategy=column.strategy,
+        writer=column.writer,
         source=source,
         sessions=count,
-        in_view={kind: [_percent(_seen(group, {kind}, number)) for number in rounds] for kind in last},
+        in_view={kind: [_percent(_seen(group, frozenset((kind,)), number)) for number in rounds] for kind in last},
         last={kind: _exact(share) for kind, share in last.items()},
         with_recall={kind: _exact(share) for kind, share in recalled.items()},
-        all_in_view=[_exact(_seen(group, set(KINDS) - HAS_NO_VIEW, number)) for number in rounds],
+        all_in_view=[_exact(_seen(group, _IN_VIEW, number)) for number in rounds],
         compactions=round(sum(one.made for one in group) / count, 1),
         summary_requests=round(sum(one.summaries for one in group) / count, 1),
         summary_fresh=summaries.fresh // count,
@@ -110,7 +113,7 @@ def dollars(usage: Usage) -> float:
     return (usage.fresh * FRESH_PRICE + usage.cached * CACHED_PRICE + usage.output * OUTPUT_PRICE) / 1e6
 
 
-def _seen(group: Sequence[Figures], kinds: set[Kind] | frozenset[Kind], number: int) -> Share:
+def _seen(group: Sequence[Figures], kinds: frozenset[Kind], number: int) -> Share:
     return Share.count(
         sight.in_view for one in group for sight in one.sights if sight.round == number and sight.kind in kinds
     )
@@ -175,8 +178,8 @@ def beside_published(figures: Sequence[Figures], strategy: StrategyName = "ladde
             source="Context Decay Benchmark (clawRxiv 2604.01047)",
             theirs="88.6 % with state in files, 14.3 % with truncation",
             ours=f"{_exact(Share.count(s.in_view for s in final))} % in view, {both} % in view or by a search of words",
-            likeness="similar: needles in sessions far larger than the window; their code could not be had here, the "
-            "budget is the window instead of 15 % of the session",
+            likeness="similar: needles in long sessions and a budget, here a view of "
+            f"{_share_of_session(group)} % of the session instead of 15 %; their code was not at hand",
         ),
         Published(
             source="Factory, Evaluating compression (artifact trail)",
@@ -191,6 +194,16 @@ def beside_published(figures: Sequence[Figures], strategy: StrategyName = "ladde
             likeness="similar: the words that are asked for stand in what is looked for",
         ),
     ]
+
+
+def _share_of_session(group: Sequence[Figures]) -> float:
+    """Return what the view after the last compaction has of all that there was, in tokens, in percent."""
+    kept = whole = 0
+    for one in group:
+        befores, afters = [size.before for size in one.sizes], [size.after for size in one.sizes]
+        kept += sum(afters[-1:])
+        whole += sum(befores) - sum(afters[:-1])
+    return round(100 * kept / whole, 1) if whole else 0.0
 
 
 def _either(group: Sequence[Figures]) -> float:

@@ -76,7 +76,8 @@ def read_usage(line: bytes) -> Usage | None:
     if value is None:
         return None
     holders = (value, as_dict(value.get("response")), as_dict(value.get("message")))
-    found = next((usage for holder in holders if (usage := as_dict(holder.get("usage")))), {})
+    usages = [usage for holder in holders if (usage := as_dict(holder.get("usage")))]
+    found = usages[0] if usages else dict[str, Any]()
     timings = as_dict(value.get("timings"))
     if timings and not found:
         return Usage(*(as_count(timings.get(name)) for name in ("prompt_n", "cache_n", "predicted_n")))
