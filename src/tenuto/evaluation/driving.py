@@ -228,7 +228,7 @@ class _Session:
     def _agent(self) -> Agent:
         case = self._case
         environ = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(self._home), "LANG": "C.UTF-8"}
-        limits = {"context_window": case.window, "max_output_tokens": min(REAL_OUTPUT, case.window // 32)}
+        limits = {"context_window": case.window, "max_output_tokens": min(REAL_OUTPUT, case.window // 64)}
         return Agent(
             self._project,
             model=case.model or MODEL,
