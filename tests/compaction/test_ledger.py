@@ -10,9 +10,12 @@ from hypothesis import strategies as st
 
 from tenuto.compaction.data.ledger import (
     EDGE_TOKENS,
+    FRAME_TOKENS,
+    GAP_TOKENS,
     LEDGER_TOKENS,
     LINE_TOKENS,
     SHORT_TOKENS,
+    SHORTEST,
     keep_ledger,
     ledger_floor,
 )
@@ -154,7 +157,7 @@ def test_t2_of_equal_texts_the_newest_stay_and_in_time_order(start, length, budg
     assert tuple(whole) == ORDER[-len(whole) :]
 
 
-@pytest.mark.parametrize("budget", [170, 230, 450])
+@pytest.mark.parametrize("budget", [230, 260, 450])
 def test_t2_of_equal_key_sentences_the_newest_stay(budget):
     kept = kept_text(numbered(*(paste(f"The exporter must stay with {name}.", 12_000) for name in ORDER)), budget)
     found = [name for name in ORDER if f"stay with {name}" in kept]
@@ -258,6 +261,35 @@ def test_t2_property_with_room_for_all_everything_is_whole(sizes):
     kept = keep_ledger(said, 1_000_000)
     assert [one.text for one in kept] == [one.text.strip() for one in said]
     assert not [one for one in kept if one.corrected_by]
+
+
+def notes(count: int, length: int = 900) -> list[Said]:
+    """Texts that are all too long to be kept whole, without a rule in them."""
+    return numbered(
+        *(f"Note {number} is of part {number}.\n{FILLER * (length // len(FILLER))}" for number in range(count))
+    )
+
+
+HEAD_COST = EDGE_TOKENS + GAP_TOKENS + FRAME_TOKENS
+"""What the head of one of `notes` costs at most, with all that is around it."""
+
+
+def test_t2_nine_notes_keep_their_first_lines_in_the_room_that_an_8k_window_leaves():
+    kept = keep_ledger(notes(9), 420)
+    assert [one.text.split("\n")[0].split(" […]")[0] for one in kept] == [
+        f"Note {number} is of part {number}." for number in range(9)
+    ]
+
+
+@given(st.integers(1, 30), st.integers(400, 3_000), st.integers(0, 1_500))
+def test_t2_property_no_end_of_a_long_text_is_kept_before_every_head(count, length, budget):
+    said = notes(count, length)
+    kept = {one.seq: one.text for one in keep_ledger(said, budget)}
+    assert all(text.startswith("Note ") for text in kept.values())
+    if any(estimate_text(text) > HEAD_COST for text in kept.values()):
+        assert len(kept) == count
+    if budget >= count * HEAD_COST + SHORTEST:
+        assert len(kept) == count
 
 
 def test_t3_standing_rules_are_not_called_done():

@@ -8,8 +8,9 @@ import msgspec
 import pytest
 
 from tenuto.cli.evaluating import run_eval
-from tenuto.evaluation.driving import Case, Figures, Recalled, Report, Sight, Size, measure
+from tenuto.evaluation.driving import Case, Figures, Recalled, Sight, Size, measure
 from tenuto.evaluation.phrases import SET_NAMES, Phrases, load_phrases
+from tenuto.evaluation.report import Report
 from tenuto.evaluation.scripted import SUMMARISERS, ScriptedModel
 from tenuto.evaluation.stories import KINDS, Fact, Step, View, make_story
 from tenuto.evaluation.wires import read_request

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar, get_args
 
 from tenuto.cli.parsing import Parser, complain, parse, read_number, read_one_of
 from tenuto.cli.progress import working
-from tenuto.evaluation.driving import Case, Figures, Report, describe, measure
+from tenuto.core.errors import TenutoError, UsageError
+from tenuto.evaluation.driving import Case, Figures, describe, measure
 from tenuto.evaluation.phrases import SET_NAMES
-from tenuto.evaluation.scripted import SUMMARISERS
+from tenuto.evaluation.plot import draw
+from tenuto.evaluation.quality import Row, beside_published, markdown, rows_of, session_names
+from tenuto.evaluation.recorded import RecordedError, read_recorded
+from tenuto.evaluation.report import Report
+from tenuto.evaluation.scripted import KEEPS, SUMMARISERS
+from tenuto.evaluation.store import Store, StoreError
+from tenuto.evaluation.strategies import STRATEGY_NAMES
 from tenuto.evaluation.wires import Wire
 from tenuto.exit_codes import BAD_USAGE, FAILED, OK
 from tenuto.guard.terminal import write_text
@@ -21,6 +28,7 @@ from tenuto.text.writable import to_json
 T = TypeVar("T")
 WINDOWS = "8192,16384,65536,200000"
 ROUNDS = 11
+QUESTIONS = 3
 MIN_WINDOW = 8_192
 MAX_ROUNDS = 99
 PROTOCOLS: tuple[Wire, ...] = get_args(Wire)
@@ -34,7 +42,7 @@ def build_parser() -> argparse.ArgumentParser:
         "each compaction. Nothing leaves this machine. Exits with 1 when a bar is missed.",
     )
     parser.add_argument(
-        "--seeds", type=read_number(1, 999), default=3, metavar="N", help="sessions to generate; default 3"
+        "--seeds", type=read_number(0, 999), default=3, metavar="N", help="sessions to generate; default 3"
     )
     parser.add_argument(
         "--windows",
@@ -54,6 +62,47 @@ def build_parser() -> argparse.ArgumentParser:
         help=f"who writes the summaries; default all: {', '.join(SUMMARISERS)}",
     )
     parser.add_argument(
+        "--keeps",
+        type=read_number(0, 100),
+        default=round(100 * KEEPS),
+        metavar="PERCENT",
+        help=f"facts that the lossy summariser puts into each summary; default {round(100 * KEEPS)}",
+    )
+    parser.add_argument(
+        "--strategies",
+        type=_list_of(read_one_of(STRATEGY_NAMES)),
+        default="ladder",
+        metavar="NAME,…",
+        help=f"compaction strategies: {', '.join(STRATEGY_NAMES)}; default ladder",
+    )
+    parser.add_argument(
+        "--recorded",
+        type=Path,
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="session files of other agents that `tenuto import` reads, to play as well",
+    )
+    parser.add_argument(
+        "--model",
+        default="",
+        metavar="PROVIDER/NAME",
+        help="a real model of your settings for the recorded sessions: it writes the summaries and answers questions",
+    )
+    parser.add_argument(
+        "--questions",
+        type=read_number(0, 99),
+        default=QUESTIONS,
+        metavar="N",
+        help=f"about facts of each kind, to a real model after the last round; default {QUESTIONS}",
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="FOLDER",
+        help="write report.md, report.json and report.svg there; what was measured before is not measured again",
+    )
+    parser.add_argument(
         "--protocol",
         type=read_one_of(PROTOCOLS),
         default=PROTOCOLS[0],
@@ -71,7 +120,7 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def run_eval(arguments: tuple[str, ...], _home: Path, _environ: Mapping[str, str]) -> int:
+def run_eval(arguments: tuple[str, ...], home: Path, _environ: Mapping[str, str]) -> int:
     """Run `tenuto eval WORD …`; returns the exit code: 0 all bars hold, 1 some are missed, 2 bad usage."""
     if arguments[:1] != ("compaction",):
         asked = arguments[:1] in (("-h",), ("--help",))
@@ -82,31 +131,103 @@ def run_eval(arguments: tuple[str, ...], _home: Path, _environ: Mapping[str, str
     parsed = parse(build_parser(), arguments[1:])
     if isinstance(parsed, int):
         return parsed
-    cases = [
+    fault = _find_fault(parsed)
+    if fault:
+        return complain(fault, BAD_USAGE)
+    cases = _cases(parsed)
+    try:
+        settings = _read_settings(home) if parsed.model else ""
+        store = Store(parsed.out) if parsed.out is not None else None
+        figures = [_measured(case, f"{place} of {len(cases)}", store, settings) for place, case in enumerate(cases, 1)]
+        if store is not None:
+            _write_reports(store, figures)
+    except (StoreError, TenutoError) as error:
+        return complain(f"{error}", FAILED)
+    return _show(figures, as_json=parsed.json)
+
+
+def _find_fault(parsed: argparse.Namespace) -> str:
+    """Return what is wrong with the sessions that were asked for, empty if nothing."""
+    for file in parsed.recorded:
+        try:
+            read_recorded(file)
+        except RecordedError as error:
+            return f"{error}"
+    if parsed.model and "/" not in parsed.model:
+        return f"--model {parsed.model} has to be PROVIDER/NAME"
+    if parsed.model and not parsed.recorded:
+        return "a real model does not play generated sessions: name recorded ones with --recorded"
+    return "" if parsed.seeds or parsed.recorded else "there is nothing to measure: --seeds 0 without --recorded"
+
+
+def _cases(parsed: argparse.Namespace) -> list[Case]:
+    """Return the sessions to measure: generated ones, then recorded ones; with a real model only those."""
+    sources = [] if parsed.model else [(seed, "") for seed in range(1, parsed.seeds + 1)]
+    sources += [(0, str(file)) for file in parsed.recorded]
+    return [
         Case(
             seed=seed,
+            recorded=recorded,
             window=window,
+            strategy=strategy,
             rounds=parsed.rounds,
             summariser=summariser,
+            keeps=parsed.keeps / 100,
             protocol=parsed.protocol,
             phrases=parsed.phrases,
+            model=parsed.model,
+            questions=parsed.questions if parsed.model else 0,
         )
         for window in parsed.windows
-        for summariser in parsed.summarisers
-        for seed in range(1, parsed.seeds + 1)
+        for summariser in (parsed.summarisers[:1] if parsed.model else parsed.summarisers)
+        for strategy in parsed.strategies
+        for seed, recorded in sources
     ]
-    report = Report([_measure(case, f"{place} of {len(cases)}") for place, case in enumerate(cases, 1)])
+
+
+def _read_settings(home: Path) -> str:
+    """Return the user's settings, which know the model. Raises `UsageError`."""
+    file = home / "settings.toml"
+    try:
+        return file.read_text(encoding="utf-8") if file.is_file() else ""
+    except (OSError, UnicodeError) as error:
+        raise UsageError(f"{file} cannot be read: {error}") from error
+
+
+def _measured(case: Case, place: str, store: Store | None, settings: str) -> Figures:
+    """Return what was measured of a session, now or before."""
+    known = store.find(case) if store is not None else None
+    if known is not None:
+        return known
+    with working(f"Session {place}: {describe(case)}"):
+        figures = asyncio.run(measure(case, settings))
+    if store is not None:
+        store.add(figures)
+    return figures
+
+
+def _write_reports(store: Store, figures: Sequence[Figures]) -> None:
+    rows = rows_of(figures)
+    report = {"rows": rows, "published": beside_published(figures), "recorded": session_names(figures)}
+    store.write("report.json", to_json(report).decode() + "\n")
+    store.write("report.md", markdown(figures))
+    first = [row for row in rows if (row.window, row.writer, row.source) == _group(rows[0])]
+    title = f"{first[0].sessions} {first[0].source} sessions, window {first[0].window:,}, {first[0].writer}"
+    store.write("report.svg", draw(first, title))
+
+
+def _group(row: Row) -> tuple[int, str, str]:
+    return row.window, row.writer, row.source
+
+
+def _show(figures: Sequence[Figures], *, as_json: bool) -> int:
+    report = Report(figures)
     misses = report.misses()
-    if parsed.json:
+    if as_json:
         write_text(to_json({"sessions": report.figures, "missed": misses}).decode(), data=True)
     else:
         write_text("\n".join(report.rows()))
     return FAILED if misses else OK
-
-
-def _measure(case: Case, place: str) -> Figures:
-    with working(f"Session {place}: {describe(case)}"):
-        return asyncio.run(measure(case))
 
 
 def _list_of(read: Callable[[str], T]) -> Callable[[str], list[T]]:

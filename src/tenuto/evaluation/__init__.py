@@ -1,1 +1,1 @@
-"""What survives compaction, measured: generated sessions, a scripted model in process, a table with bars."""
+"""What survives compaction, measured: generated and recorded sessions, a scripted or a real model, tables with bars."""

@@ -1,6 +1,7 @@
-"""Playing one story with the real agent, looking at what the model is sent after each compaction, and the figures.
+"""Playing one session with the real agent, looking at what the model is sent after each compaction, and the figures.
 
-The figures of many sessions are a table, held against bars.
+A session is a story that a seed makes, its steps played by a scripted model; or one that was recorded, whose entries
+are appended as they were. Who writes the summaries is the scripted model, or a real one.
 """
 
 from __future__ import annotations
@@ -8,7 +9,8 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -19,13 +21,16 @@ from tenuto.core.errors import TaskFailedError
 from tenuto.core.state.pins import pin
 from tenuto.core.state.request import build_request
 from tenuto.evaluation.phrases import SetName
-from tenuto.evaluation.scripted import SUMMARISERS, Account, ScriptedModel, ScriptedTransport, Summariser, count_request
-from tenuto.evaluation.stories import KINDS, Call, Fact, Kind, Step, Story, Turn, View, log_chars, make_story
-from tenuto.evaluation.wires import Wire, read_request
+from tenuto.evaluation.real import RecordingTransport, Sent, ask, is_answered, make_question
+from tenuto.evaluation.recorded import Segment, read_recorded, split
+from tenuto.evaluation.scripted import KEEPS, Account, ScriptedModel, ScriptedTransport, Summariser, count_request
+from tenuto.evaluation.stories import Call, Fact, Kind, Step, Story, Turn, View, log_chars, make_story
+from tenuto.evaluation.strategies import STRATEGIES, StrategyName
+from tenuto.evaluation.wires import NOTHING, Request, Usage, Wire, read_request
 from tenuto.model.endpoint import Endpoint
-from tenuto.model.http.transport import register_transport, unregister_transport
+from tenuto.model.http.transport import HttpTransport, Transport, register_transport, unregister_transport
 from tenuto.model.registry import new_client
-from tenuto.protocol.event import AnyEvent, CompactionEndEvent, CompactionStartEvent
+from tenuto.protocol.event import AnyEvent, CompactionEndEvent, CompactionStartEvent, NoticeEvent
 from tenuto.protocol.model import ModelError, ModelRequest
 from tenuto.tool.search.record import Question, recall
 from tenuto.tool.search.search import Stop
@@ -34,14 +39,26 @@ PROVIDER = "evaluation"
 MODEL = f"{PROVIDER}/scripted"
 ADDRESS = "http://127.0.0.1:9"
 """Nothing is ever sent there; a local address needs no key."""
+REAL_OUTPUT = 1_024
+"""Tokens of an answer of a real model at most: it is not asked for work."""
 _HEADING = re.compile(r"^#\d+ (.*) · \d{4}-\d\d-\d\d", re.MULTILINE)
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
-    """One session to measure. `window` is in tokens."""
+    """One session to measure. `window` is in tokens, `keeps` the share of facts that the lossy summariser keeps.
+
+    `recorded` is the file of a recorded session, empty for a story. `model` is a real model, as `provider/name`, empty
+    for the scripted one.
+    """
 
     seed: int
     window: int
+    strategy: StrategyName = "ladder"
+    keeps: float = KEEPS
+    recorded: str = ""
+    model: str = ""
+    questions: int = 0
+    """Of each kind, to a real model, after the last round."""
     rounds: int = 11
     summariser: Summariser = "honest"
     protocol: Wire = "anthropic"
@@ -78,6 +95,15 @@ class Recalled(msgspec.Struct, frozen=True):
     original: bool
 
 
+class Answered(msgspec.Struct, frozen=True):
+    """What a real model answered to a question about a fact."""
+
+    kind: Kind
+    text: str
+    answer: str
+    is_right: bool
+
+
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
     """What was measured in one session."""
 
@@ -92,29 +118,53 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     cached: tuple[tuple[int, int], ...]
     troubles: tuple[str, ...]
     seconds: float
+    steps: Usage = NOTHING
+    compactions: Usage = NOTHING
+    compacting_seconds: float = 0.0
+    largest: int = 0
+    """Tokens of the largest request that a real model was sent, by its own count."""
+    answers: tuple[Answered, ...] = ()
+    made: int = 0
+    """Compactions that were written."""
+    is_stuck: bool = False
+    """Whether no request was accepted any more before the last round was over."""
 
 
-async def measure(case: Case) -> Figures:
-    """Play the story of a case in a temporary directory, without a network, and return what was seen."""
+async def measure(case: Case, settings: str = "") -> Figures:
+    """Play the session of a case in a temporary directory and return what was seen.
+
+    Only a real model is reached over the network; `settings` is the text of the settings that know it. Raises
+    `RecordedError` for a file that is no recorded session.
+    """
     with TemporaryDirectory(prefix="tenuto-eval-", ignore_cleanup_errors=True) as directory:
-        model = ScriptedModel(case.protocol, case.window, case.summariser, case.seed)
-        register_transport(PROVIDER, lambda _: ScriptedTransport(model.answer))
+        model = ScriptedModel(case.protocol, case.window, case.summariser, case.seed, case.keeps)
+        session = _Session(case, model, Path(directory), settings)
+        provider = case.model.partition("/")[0] or PROVIDER
+        register_transport(provider, session.connect)
         try:
-            return await play(case, model, Path(directory))
+            return await session.play(time.monotonic())
         finally:
-            unregister_transport(PROVIDER)
+            unregister_transport(provider)
 
 
 async def play(case: Case, model: ScriptedModel, directory: Path) -> Figures:
-    """Play the story of a case in an empty directory; the transport of `PROVIDER` leads to `model`."""
+    """Play the session of a case in an empty directory; the transport of `PROVIDER` leads to `model`."""
     return await _Session(case, model, directory).play(time.monotonic())
 
 
 class _Session:
-    def __init__(self, case: Case, model: ScriptedModel, directory: Path) -> None:
+    def __init__(self, case: Case, model: ScriptedModel, directory: Path, settings: str = "") -> None:
         self._case = case
+        self._settings = settings
+        self._sent: list[Sent] = []
         self._model = model
         self._story: Story = make_story(case.seed, case.window, case.rounds, case.phrases)
+        self._segments = split(read_recorded(Path(case.recorded)), case.rounds) if case.recorded else []
+        self._begun = self._compacting = 0.0
+        self._strategy = STRATEGIES[case.strategy]()
+        self._made = 0
+        self._is_stuck = False
+        self._is_counted = not (case.model or case.recorded)  # what was appended unsent, no usage told the size of
         self._project = directory / "project"
         self._home = directory / "home"
         self._round = 0
@@ -129,17 +179,15 @@ class _Session:
     async def play(self, started: float) -> Figures:
         """Play all rounds."""
         self._prepare()
-        environ = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(self._home), "LANG": "C.UTF-8"}
-        agent = Agent(self._project, model=MODEL, mode="auto", home=self._home, environ=environ)
-        async with agent:
+        async with self._agent() as agent:
             agent.subscribe(lambda event: self._note(agent, event))
-            for number, turns in enumerate(self._story.rounds, 1):
+            for number in range(1, self._case.rounds + 1):
                 self._round = number
-                for turn in turns:
-                    await self._play_turn(agent, turn)
+                await self._play_round(agent, number)
                 await self._end_round(agent)
             recalled = tuple(self._recall(agent))
-        account: Account = self._model.account
+            answers = await self._question(agent)
+        account = self._account()
         return Figures(
             case=self._case,
             sights=tuple(sight for sights in self._sights.values() for sight in sights),
@@ -152,7 +200,20 @@ class _Session:
             cached=tuple(account.cached),
             troubles=tuple(self._troubles),
             seconds=time.monotonic() - started,
+            steps=account.steps,
+            compactions=account.compactions,
+            compacting_seconds=self._compacting,
+            largest=max((one.prompt for one in self._sent), default=0),
+            answers=answers,
+            made=self._made,
+            is_stuck=self._is_stuck,
         )
+
+    def connect(self, endpoint: Endpoint) -> Transport:
+        """Return how the session's model is reached: in this process, or over the network and counted."""
+        if self._case.model:
+            return RecordingTransport(HttpTransport(endpoint), self._sent.append)
+        return ScriptedTransport(self._model.answer)
 
     def _prepare(self) -> None:
         self._home.mkdir()
@@ -162,9 +223,51 @@ class _Session:
             f'[providers.{PROVIDER}]\nkind = "{kind}"\nbase_url = "{ADDRESS}"\n\n'
             f'[models."{MODEL}"]\ncontext_window = {window}\n'
         )
-        (self._home / "settings.toml").write_text(settings)
+        (self._home / "settings.toml").write_text(self._settings if self._case.model else settings, encoding="utf-8")
+
+    def _agent(self) -> Agent:
+        case = self._case
+        environ = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(self._home), "LANG": "C.UTF-8"}
+        limits = {"context_window": case.window, "max_output_tokens": min(REAL_OUTPUT, case.window // 64)}
+        return Agent(
+            self._project,
+            model=case.model or MODEL,
+            mode="plan" if case.model else "auto",
+            home=self._home,
+            environ={**os.environ, **environ} if case.model else environ,
+            compaction=self._strategy,
+            settings={"models": {case.model: limits}} if case.model else {},
+        )
+
+    def _account(self) -> Account:
+        """Return what was seen of the requests: by the scripted model, or by a real one's provider."""
+        if not self._case.model:
+            return self._model.account
+        account = Account(requests=len(self._sent))
+        for one in self._sent:
+            account.count(one.usage, is_summary=one.is_summary)
+            account.summaries += one.is_summary
+            account.cached += [(one.usage.cached, one.prompt)] if one.in_place and one.prompt else []
+            account.over += [one.prompt] if one.refused == "overflow" or one.prompt > self._case.window else []
+        return account
 
     # --- turns and rounds ---
+
+    async def _play_round(self, agent: Agent, number: int) -> None:
+        if self._segments:
+            await self._replay(agent, self._segments[number - 1])
+            return
+        for turn in self._story.rounds[number - 1]:
+            await self._play_turn(agent, turn)
+
+    async def _replay(self, agent: Agent, segment: Segment) -> None:
+        """Append what was recorded and go on; the prompt finds the context over its trigger, or not yet."""
+        session = agent.runtime.live.session
+        for entry in segment.entries:
+            session.append(entry)
+        self._model.learn(segment.facts, segment.over)
+        self._model.begin(())
+        await self._ask(agent, self._story.go_on)
 
     async def _play_turn(self, agent: Agent, turn: Turn) -> None:
         for path, text in turn.files.items():
@@ -179,22 +282,28 @@ class _Session:
 
     async def _end_round(self, agent: Agent) -> None:
         """Compact if the round's own work did not, and have the next request looked at."""
-        if self._round % 2 == 0 or self._round not in self._sights:
+        if self._round not in self._sights or (self._round % 2 == 0 and not self._segments):
             try:
                 await agent.compact()
             except TaskFailedError as error:
                 self._trouble(f"/compact: {error}")
             self._model.look = self._look
-        if self._model.look is not None:
+        if self._case.model:
+            self._look(View((await self._encode(build_request(agent.runtime.live))).texts))
+        elif self._model.look is not None:
             self._model.begin(())
             await self._ask(agent, self._story.go_on)
+        if self._round not in self._sights:
+            self._is_stuck = True
+            self._trouble("no request was accepted any more")
+            self._look(View(()))
 
     async def _ask(self, agent: Agent, prompt: str) -> None:
         answer = await agent.run(prompt)
         if answer.outcome != "completed":
             self._trouble(f"{prompt[:40]!r}: {answer.outcome} {answer.error}")
         for number, event, before, after in self._told:
-            if event.tokens_before and event.tokens_after:
+            if event.tokens_before and event.tokens_after and self._is_counted:
                 rung = event.entry.rung if event.entry is not None else ""
                 real = await self._count(before), await self._count(after)
                 self._sizes.append(Size(number, rung, event.tokens_before, real[0], event.tokens_after, real[1]))
@@ -224,12 +333,17 @@ class _Session:
     def _note(self, agent: Agent, event: AnyEvent) -> None:
         match event:
             case CompactionStartEvent():
+                self._begun = time.monotonic()
                 self._before = build_request(agent.runtime.live)
             case CompactionEndEvent(aborted=False) if event.entry is not None or event.error is None:
                 self._compacted = True
+                self._made += 1
+                self._compacting += time.monotonic() - self._begun
                 self._model.look = self._look
                 if self._before is not None:
                     self._told.append((self._round, event, self._before, build_request(agent.runtime.live)))
+            case NoticeEvent(text=text) if f"strategy {type(self._strategy).__name__} " in text:
+                self._trouble(text)  # another one was used, which is not what is measured
             case CompactionEndEvent(error=str(error)):
                 self._trouble(f"{event.reason}: {error}")
             case _:
@@ -244,10 +358,14 @@ class _Session:
 
     async def _count(self, request: ModelRequest) -> int:
         """Return the tokens of a request that is not sent."""
-        sizes: list[int] = []
+        return count_request(await self._encode(request))
+
+    async def _encode(self, request: ModelRequest) -> Request:
+        """Return what a request says that is not sent."""
+        bodies: list[Request] = []
 
         def answer(body: bytes) -> Iterator[bytes]:
-            sizes.append(count_request(read_request(self._case.protocol, body)))
+            bodies.append(read_request(self._case.protocol, body))
             raise ModelError("cancelled", "only counted")
 
         name = f"{PROVIDER}-counting"
@@ -261,7 +379,28 @@ class _Session:
                 raise
         finally:
             unregister_transport(name)
-        return sizes[-1]
+        return bodies[-1]
+
+    async def _question(self, agent: Agent) -> tuple[Answered, ...]:
+        """Ask a real model about facts of each kind, from what it is sent after the last round."""
+        if not self._case.model:
+            return ()
+        live = agent.runtime.live
+        client, request = live.models.client(live.facts.provider), build_request(live)
+        answers: list[Answered] = []
+        asked: Counter[Kind] = Counter()
+        for fact in self._model.facts:
+            question = make_question(fact)
+            if question is None or asked[fact.kind] >= self._case.questions:
+                continue
+            asked[fact.kind] += 1
+            try:
+                answer = await ask(client, request, question)
+            except ModelError as error:
+                self._trouble(f"question: {error}")
+                continue
+            answers.append(Answered(fact.kind, fact.text, answer, is_answered(question, answer)))
+        return tuple(answers)
 
     def _recall(self, agent: Agent) -> Iterator[Recalled]:
         context = agent.runtime.live.tool_context
@@ -287,217 +426,7 @@ def _no_blob(sha256: str) -> bytes:
     raise FileNotFoundError(sha256)
 
 
-SHOWN_ROUNDS = (1, 3, 6, 11)
-HAS_NO_VIEW: frozenset[Kind] = frozenset({"content", "buried"})
-"""Kinds that recall alone has to find: contents of files, and what stood in the middle of a huge output."""
-
-
-class Bar(msgspec.Struct, frozen=True):
-    """What has to be in view after the last round: at least `least` percent of each kind.
-
-    It holds for the summarisers named, in windows from `window` tokens on.
-    """
-
-    kinds: tuple[Kind, ...]
-    least: int
-    summarisers: tuple[Summariser, ...] = SUMMARISERS
-    window: int = 0
-
-
-BARS = (
-    Bar(("pin", "todo", "user short", "number", "date", "name", "correction", "user head", "user end"), 100),
-    Bar(("user middle",), 60, window=16_384),
-    Bar(("user middle",), 90, window=65_536),
-    Bar(("modified",), 100),
-    Bar(("read",), 90),
-    Bar(("decision", "reversed", "promise", "identifier", "error"), 100, ("honest",)),
-    Bar(("decision", "reversed", "promise"), 80, ("refusing",)),
-    Bar(("identifier", "error"), 60, ("refusing",)),
-)
-BEFORE_ERROR, AFTER_ERROR = 2.0, 5.0
-"""Percent by which the told sizes may be off."""
-LEAST_PREFIX = 95.0
-"""Percent of all that is sent in summary requests in place: what the request before each began with too."""
-
-
-class Miss(msgspec.Struct, frozen=True):
-    """A bar that was missed: where, what, and how."""
-
-    window: int
-    summariser: Summariser
-    what: str
-
-
-class Share(msgspec.Struct, frozen=True):
-    """How many of how many."""
-
-    had: int
-    of: int
-
-    @property
-    def percent(self) -> int:
-        """The share in whole percent, rounded down: 100 is all of them."""
-        return 100 * self.had // self.of
-
-    @classmethod
-    def count(cls, values: Iterable[bool]) -> Share:
-        """Count those that are true."""
-        seen = list(values)
-        return cls(sum(seen), len(seen))
-
-    def __str__(self) -> str:
-        return f"{self.percent}" if self.of else "."
-
-
-Column = tuple[int, Summariser]
-
-
-class Report:
-    """Figures by window and summariser."""
-
-    def __init__(self, figures: Sequence[Figures]) -> None:
-        self.figures = tuple(figures)
-        self._columns: dict[Column, list[Figures]] = {}
-        for one in figures:
-            self._columns.setdefault((one.case.window, one.case.summariser), []).append(one)
-
-    def in_view(self, column: Column, kind: Kind, number: int) -> Share:
-        """Return how much of a kind was in view after a round, of all seeds together."""
-        sights = (sight for one in self._columns[column] for sight in one.sights)
-        return Share.count(sight.in_view for sight in sights if (sight.kind, sight.round) == (kind, number))
-
-    def recalled(self, column: Column, kind: Kind) -> Share:
-        """Return how much of a kind recall found at the end, the original first."""
-        found = (fact for one in self._columns[column] for fact in one.recalled)
-        return Share.count(fact.original for fact in found if fact.kind == kind)
-
-    def misses(self) -> list[Miss]:
-        """Return the bars that were missed."""
-        return [Miss(*column, what) for column in self._columns for what in self._missed(column)]
-
-    # --- bars ---
-
-    def _missed(self, column: Column) -> Iterator[str]:
-        window, summariser = column
-        group = self._columns[column]
-        last = group[0].case.rounds
-        for bar in BARS:
-            if summariser not in bar.summarisers or window < bar.window:
-                continue
-            for kind in bar.kinds:
-                share = self.in_view(column, kind, last)
-                if share.of and share.percent < bar.least:
-                    yield f"{kind}: {share.percent} % in view after round {last}, {bar.least} wanted"
-        stale = sum(sight.stale for one in group for sight in one.sights if sight.kind == "correction")
-        if stale:
-            yield f"a correction was gone and what it took back was there, {stale} times"
-        for kind in KINDS:
-            share = self.recalled(column, kind)
-            if share.of and share.had < share.of:
-                yield f"{kind}: {share.percent} % by recall, the original first"
-        yield from _missed_numbers(group)
-
-    # --- the table ---
-
-    def rows(self) -> list[str]:
-        """Return the report as lines."""
-        if not self.figures:
-            return ["nothing was measured"]
-        last = self.figures[0].case.rounds
-        rounds = [number for number in SHOWN_ROUNDS if number < last] + [last]
-        heads = [f"{window} {summariser}" for window, summariser in self._columns]
-        table = [("", *heads)]
-        for kind in KINDS:
-            cells = [
-                " / ".join(str(self.in_view(column, kind, number)) for number in rounds) for column in self._columns
-            ]
-            if kind not in HAS_NO_VIEW:
-                table.append((kind, *cells))
-        found = [("by recall", *(str(self._all_recalled(column)) for column in self._columns))]
-        numbers = [(name, *(str(read(self._columns[column])) for column in self._columns)) for name, read in _NUMBERS]
-        seeds = sorted({one.case.seed for one in self.figures})
-        protocols = ", ".join(dict.fromkeys(one.case.protocol for one in self.figures))
-        sets = ", ".join(dict.fromkeys(one.case.phrases for one in self.figures))
-        misses = self.misses()
-        return [
-            f"seeds {', '.join(map(str, seeds))}; {protocols}; {sets} phrases; "
-            f"% word for word in the next request after round {' / '.join(map(str, rounds))} (. nothing planted yet)",
-            "",
-            *_aligned([*table, *found, *numbers]),
-            "",
-            *(f"missed: {miss.window} {miss.summariser}: {miss.what}" for miss in misses),
-            f"{len(misses)} bars missed" if misses else "all bars hold",
-            *(_trouble_rows(self.figures)),
-        ]
-
-    def _all_recalled(self, column: Column) -> Share:
-        return Share.count(fact.original for one in self._columns[column] for fact in one.recalled)
-
-
-def _before_error(group: Sequence[Figures]) -> float:
-    sizes = (size for one in group for size in one.sizes)
-    return round(max((100 * abs(size.told_before / size.before - 1) for size in sizes), default=0.0), 1)
-
-
-def _after_error(group: Sequence[Figures]) -> float:
-    sizes = (size for one in group for size in one.sizes)
-    return round(max((100 * abs(size.told_after / size.after - 1) for size in sizes), default=0.0), 1)
-
-
-def _over(group: Sequence[Figures]) -> int:
-    return sum(len(one.over) for one in group)
-
-
-def _stubs(group: Sequence[Figures]) -> int:
-    return sum(len(one.stubs) for one in group)
-
-
-def _in_place(group: Sequence[Figures]) -> float:
-    """Return how many of the requests for a summary were the next step's and one message, in percent."""
-    asked = sum(one.summaries for one in group)
-    return round(100 * sum(len(one.cached) for one in group) / asked, 1) if asked else 100.0
-
-
-def _prefix(group: Sequence[Figures]) -> float:
-    """Return the share in percent; 100 where nothing was asked in place."""
-    asked = sum(whole for one in group for _, whole in one.cached)
-    return round(100 * sum(same for one in group for same, _ in one.cached) / asked, 1) if asked else 100.0
-
-
-_NUMBERS = (
-    ("told before, % off", _before_error),
-    ("told after, % off", _after_error),
-    ("over the window", _over),
-    ("results as stubs", _stubs),
-    ("summaries in place, %", _in_place),
-    ("cached prefix, %", _prefix),
-)
-
-
-def _missed_numbers(group: Sequence[Figures]) -> Iterator[str]:
-    if (error := _before_error(group)) > BEFORE_ERROR:
-        yield f"the size told before was off by up to {error} %, {BEFORE_ERROR:g} allowed"
-    if (error := _after_error(group)) > AFTER_ERROR:
-        yield f"the size told after was off by up to {error} %, {AFTER_ERROR:g} allowed"
-    if count := _over(group):
-        yield f"{count} requests were over the window"
-    if count := _stubs(group):
-        yield f"{count} results came as less than a fifth while a quarter of the window was free"
-    if (share := _prefix(group)) < LEAST_PREFIX:
-        yield f"{share} % of the summary requests in place were cached, {LEAST_PREFIX:g} wanted"
-
-
-def _aligned(table: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
-
-
-def _trouble_rows(figures: Sequence[Figures]) -> Iterator[str]:
-    for one in figures:
-        for text in one.troubles:
-            yield f"trouble: {describe(one.case)}: {text}"
-
-
 def describe(case: Case) -> str:
     """Return a case in a few words."""
-    return f"seed {case.seed}, window {case.window}, {case.summariser}, {case.protocol}, {case.phrases} phrases"
+    what = Path(case.recorded).stem if case.recorded else f"seed {case.seed}, {case.phrases} phrases"
+    return f"{what}, window {case.window}, {case.strategy}, {case.model or case.summariser}, {case.protocol}"

@@ -18,7 +18,18 @@ from typing import Any, Literal
 
 from tenuto.compaction.summary.prompts import SAME_PREFIX
 from tenuto.evaluation.stories import FROM_USER, Fact, Kind, Step, View
-from tenuto.evaluation.wires import Reply, Request, ToolCall, Usage, Wire, read_request, refusal, stream, too_long
+from tenuto.evaluation.wires import (
+    NOTHING,
+    Reply,
+    Request,
+    ToolCall,
+    Usage,
+    Wire,
+    read_request,
+    refusal,
+    stream,
+    too_long,
+)
 from tenuto.model.errors import classify
 from tenuto.model.json_access import as_dict, as_list
 from tenuto.protocol.model import ModelError
@@ -127,8 +138,8 @@ CHARACTERS = Counter(_quarter, lambda text: len(text) // 4)
 
 Summariser = Literal["honest", "lossy", "refusing", "babbling"]
 SUMMARISERS: tuple[Summariser, ...] = ("honest", "lossy", "refusing", "babbling")
-LOSS = 0.4
-"""Share of the facts that the lossy summariser leaves out of each summary."""
+KEEPS = 0.6
+"""Share of the facts that the lossy summariser puts into each summary."""
 TOKENS_A_WORD = 1.5
 TOOL_CHARS = 30_000
 _LENGTH = re.compile(r"under (\d+) words")
@@ -144,20 +155,29 @@ class Account:
 
     `over` are tokens of requests over the window, `stubs` results that came as less than a fifth (printed and sent
     characters, free tokens), `cached` of each summary request in place the characters that the request before it began
-    with too, and all its characters.
+    with too, and all its characters. `steps` and `compactions` are what both kinds of requests used.
     """
 
     requests: int = 0
     summaries: int = 0
+    steps: Usage = NOTHING
+    compactions: Usage = NOTHING
     over: list[int] = field(default_factory=list[int])
     stubs: list[tuple[int, int, int]] = field(default_factory=list[tuple[int, int, int]])
     cached: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+
+    def count(self, usage: Usage, *, is_summary: bool) -> None:
+        """Add what an answer used."""
+        if is_summary:
+            self.compactions += usage
+        else:
+            self.steps += usage
 
 
 class ScriptedModel:
     """Answers requests. `facts` are those that hold now; `look` is called once with what the next step is sent."""
 
-    def __init__(self, kind: Wire, window: int, summariser: Summariser, seed: int) -> None:
+    def __init__(self, kind: Wire, window: int, summariser: Summariser, seed: int, keeps: float = KEEPS) -> None:
         self.kind: Wire = kind
         self.window = window
         self.account = Account()
@@ -165,6 +185,7 @@ class ScriptedModel:
         self.look: Callable[[View], None] | None = None
         self.filler: Callable[[], Step | None] | None = None
         self._seed = seed
+        self._keeps = keeps
         self._summariser: Summariser = summariser
         self._steps: deque[Step] = deque()
         self._failures = cycle(_FAILURES)
@@ -181,6 +202,9 @@ class ScriptedModel:
     def answer(self, body: bytes) -> Iterator[bytes]:
         """Return the stream of an answer. Raises `ModelError` for what a provider would refuse."""
         request = read_request(self.kind, body)
+        if request.asks_compaction:
+            text = "compaction: Extra inputs are not permitted"
+            raise classify("scripted", 400, refusal(self.kind, text))
         self.account.requests += 1
         size = count_request(request)
         limit = self.window - (request.asked if self.kind != "openai" else 0)
@@ -194,6 +218,7 @@ class ScriptedModel:
         self._sent = request.items
         said = "".join((reply.text, *(str(call.arguments) for call in reply.calls)))
         usage = Usage(size - shared, shared, count_text(said))
+        self.account.count(usage, is_summary=is_summary)
         return stream(self.kind, reply, usage, self.account.requests)
 
     # --- steps ---
@@ -264,7 +289,7 @@ class ScriptedModel:
         view = View(request.texts)
         told = [fact for fact in reversed(self.facts) if fact.kind not in _KEPT_BY_PROGRAM and view.has(fact.text)]
         if self._summariser == "lossy":
-            told = [fact for fact in told if self._draw(fact) >= LOSS]
+            told = [fact for fact in told if self._draw(fact) < self._keeps]
         told.sort(key=lambda fact: fact.kind in FROM_USER)
         lengths = _LENGTH.findall(request.last_user)
         room = int(lengths[-1]) * TOKENS_A_WORD - 60 if lengths else 1_000
@@ -317,6 +342,8 @@ class ScriptedTransport:
 
     async def post_stream(self, url: str, headers: Mapping[str, str], body: bytes) -> AsyncGenerator[bytes]:
         """Yield the answer (see `Transport`)."""
+        if url.endswith("/compact"):
+            raise ModelError("not_found", f"there is nothing at {url}", status=404)
         for chunk in self._answer(body):
             yield chunk
 

@@ -51,6 +51,13 @@ class Usage(msgspec.Struct, frozen=True):
     cached: int
     output: int
 
+    def __add__(self, other: Usage) -> Usage:
+        """Return the sum of both."""
+        return Usage(self.fresh + other.fresh, self.cached + other.cached, self.output + other.output)
+
+
+NOTHING = Usage(0, 0, 0)
+
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """What a request says. `items` are tools, system text and messages in the order of the prefix cache.
@@ -65,6 +72,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     last_user: str
     has_tools: bool
     asked: int
+    asks_compaction: bool = False
+    """Whether the provider is to compact by itself, which the scripted one cannot."""
 
 
 def read_request(kind: Wire, body: bytes) -> Request:
@@ -86,8 +95,13 @@ def read_request(kind: Wire, body: bytes) -> Request:
         results=read.results,
         last_user="\n".join(_texts(users[-1])) if users else "",
         has_tools=bool(tools),
+        asks_compaction=any("compact" in name for name in value) or _is_trigger(messages),
         asked=max(as_count(value.get(name)) for name in _OUTPUT_LIMITS),
     )
+
+
+def _is_trigger(messages: Sequence[Any]) -> bool:
+    return bool(messages) and "compact" in str(as_dict(messages[-1]).get("type"))
 
 
 class _Reader:

@@ -1,7 +1,8 @@
 """What the user said before the kept tail, in the user's words: the ledger of a compaction (DESIGN section 5). Pure.
 
-What must stay comes first: rules and corrections, head and end of long texts, short texts, key sentences of long ones.
-Then long ones whole. What is newer comes before what is older, so a correction never leaves before what it corrects.
+What must stay comes first: rules and corrections, the head of every long text before the end of any, short texts, key
+sentences of long ones. Then long ones whole. What is newer comes before what is older, so a correction never leaves
+before what it corrects.
 """
 
 from __future__ import annotations
@@ -128,11 +129,14 @@ class _Ledger:
         self._keys = _by_weight(self._long)
 
     def take_what_must_stay(self, budget: int) -> None:
-        """Take rules and corrections, heads and ends, short texts and key sentences, in this order."""
+        """Take rules and corrections, heads, ends, short texts and key sentences, in this order."""
         self._budget = budget
         if not self._take_all(self._rules()):
             return
-        self._take_each((one, edge) for one in self._long for edge in _edges(one.text, EDGE_TOKENS))
+        # A head says that there is more to recall: in a small window every text's comes before the end of any.
+        edges = [(one, found) for one in self._long if (found := tuple(_edges(one.text, EDGE_TOKENS)))]
+        self._take_each((one, found[0]) for one, found in edges)
+        self._take_each((one, found[-1]) for one, found in edges)
         with_number = [one for one in self._short if _has_number(one.text)]
         if not self._take_all(map(_whole, with_number)):
             return
