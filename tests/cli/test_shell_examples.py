@@ -82,6 +82,9 @@ NOT_RUN = {
         "docs/harbor.md",
         "harbor run -d swe-bench/swe-bench-verified -a tenuto.frontend.harbor:TenutoAgent -m openai/gpt-6 -n 4",
     ): BENCHMARK,
+    Example(
+        "docs/benchmarks/trajectories.md", "scripts/trajectories tests/trajectories/recordings"
+    ): "tests/trajectories runs it, in the checkout",
     Example("docs/configuration.md", "OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 tenuto"): SCREEN,
     Example("docs/configuration.md", "uv tool install 'tenuto[otel]'"): NEEDS_NETWORK,
     Example("docs/configuration.md", 'eval "$(tenuto completion zsh)"'): "test_completion.py runs it, where zsh is",
