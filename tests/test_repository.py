@@ -64,6 +64,8 @@ PROGRAMS = {
 """Development dependencies that are run, or loaded by pytest or by MkDocs, and not imported."""
 OF_THE_SDKS = {"httpx2"}
 """What the official SDKs bring along; tests that use it are tests of the SDKs."""
+HOSTS = {"harbor"}
+"""What imports Tenuto, and not the other way round: its own part of it is imported where it is."""
 
 
 def text_files() -> list[Path]:
@@ -224,7 +226,7 @@ def test_every_dependency_has_its_reason():
 def test_what_is_imported_is_declared_and_what_is_declared_is_imported():
     dependencies = {IMPORT_NAMES.get(name, name) for name in declared(FOR_RUNS)}
     imported = set[str]().union(*(outline(path).imports for path in SOURCES))
-    assert imported - set(sys.stdlib_module_names) - {"tenuto"} == dependencies
+    assert imported - set(sys.stdlib_module_names) - {"tenuto"} - HOSTS == dependencies
 
 
 def test_what_tests_and_scripts_import_is_declared_and_development_dependencies_have_a_use():
@@ -233,7 +235,7 @@ def test_what_tests_and_scripts_import_is_declared_and_development_dependencies_
     development = {IMPORT_NAMES.get(name, name) for name in declared(FOR_DEVELOPMENT)}
     dependencies = {IMPORT_NAMES.get(name, name) for name in declared(FOR_RUNS)}
     assert development - imported == PROGRAMS & development
-    known = development | dependencies | OF_THE_SDKS | {"tenuto", "tests", "scripts"}
+    known = development | dependencies | OF_THE_SDKS | HOSTS | {"tenuto", "tests", "scripts"}
     assert imported - set(sys.stdlib_module_names) - known == set()
 
 

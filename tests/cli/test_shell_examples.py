@@ -30,6 +30,7 @@ SHELL = {"sh", "bash", "zsh", "shell", "console"}
 MODEL = "openai-chat/test"
 SCREEN = "it opens a screen; tests/terminal starts them"
 NEEDS_NETWORK = "it installs something from the network"
+BENCHMARK = "it takes Docker, a key and money; tests/frontend/harbor runs small tasks through the same agent"
 OF_THE_READER = "a place, key or file that only the reader has"
 
 
@@ -68,6 +69,22 @@ NOT_RUN = {
     Example(
         "docs/acp.md", 'acpx --agent "tenuto acp" --approve-reads exec "what does this project do?"'
     ): "tests/acp/test_acpx.py drives it, where npm is",
+    Example("docs/harbor.md", "uv tool install --python 3.12 --with tenuto harbor"): NEEDS_NETWORK,
+    Example("docs/harbor.md", "harbor agent schema tenuto.frontend.harbor:TenutoAgent"): BENCHMARK,
+    Example("docs/harbor.md", "export ANTHROPIC_API_KEY=…"): OF_THE_READER,
+    Example("docs/harbor.md", "export OPENAI_API_KEY=…"): OF_THE_READER,
+    Example(
+        "docs/harbor.md",
+        "harbor run -d terminal-bench/terminal-bench-2-1 -a tenuto.frontend.harbor:TenutoAgent "
+        "-m anthropic/claude-opus-5-5 -n 4",
+    ): BENCHMARK,
+    Example(
+        "docs/harbor.md",
+        "harbor run -d swe-bench/swe-bench-verified -a tenuto.frontend.harbor:TenutoAgent -m openai/gpt-6 -n 4",
+    ): BENCHMARK,
+    Example(
+        "docs/benchmarks/trajectories.md", "scripts/trajectories tests/trajectories/recordings"
+    ): "tests/trajectories runs it, in the checkout",
     Example("docs/configuration.md", "OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 tenuto"): SCREEN,
     Example("docs/configuration.md", "uv tool install 'tenuto[otel]'"): NEEDS_NETWORK,
     Example("docs/configuration.md", 'eval "$(tenuto completion zsh)"'): "test_completion.py runs it, where zsh is",

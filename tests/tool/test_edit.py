@@ -135,6 +135,21 @@ async def test_r091_a_tolerant_match_replaces_and_keeps_the_rest(bench: Bench, n
     assert "did not match exactly" in text
 
 
+@pytest.mark.parametrize("old", ["return total(a)  ", "return total(a)\t", "return total(a)  \n    # end "])
+async def test_r091_blanks_at_line_ends_change_nothing_where_a_text_begins_within_a_line(bench: Bench, old) -> None:
+    """Lines that come after it are indented as the model wrote them, as with the same text without the blanks."""
+    before = "def f(a):\n        return total(a)\n    # end\n"
+    new = "# round\n        return round(total(a))"
+    made = []
+    for quoted in (old, "\n".join(line.rstrip() for line in old.split("\n"))):
+        path = bench.write("f.py", before)
+        await bench.text("read", path="f.py")
+        await bench.text("edit", path="f.py", old_string=quoted, new_string=new)
+        made.append(path.read_text())
+    assert made[0] == made[1]
+    assert made[0].startswith("def f(a):\n        # round\n        return round(total(a))")
+
+
 async def test_r091_a_tolerant_match_must_be_unique(bench: Bench) -> None:
     before = "f() \nx\nf()  \n"
     path = bench.write("f.txt", before)

@@ -128,7 +128,7 @@ def _own_folder(home: Path) -> str:
 
 
 def parse_export(argument: str) -> ExportRequest:
-    """Read `[--force] [--active-path] [html|md|jsonl] [PATH]`; the path is the rest as it stands, spaces included.
+    """Read `[--force] [--active-path] [html|md|jsonl|atif] [PATH]`; the path is the rest as it stands, spaces included.
 
     Raises `UsageError` for a flag that there is none of.
     """

@@ -157,9 +157,9 @@ COMMANDS: tuple[Command, ...] = (
     Command("title", "name this session", "TEXT", aliases=("rename",), topic="session_commands"),
     Command(
         "export",
-        "this session as a file: HTML, Markdown or JSON lines",
-        "[html|md|jsonl] [path] [--force]",
-        values=("html", "md", "jsonl", "--force"),
+        "this session as a file: HTML, Markdown, JSON lines or a trajectory",
+        "[html|md|jsonl|atif] [path] [--force]",
+        values=("html", "md", "jsonl", "atif", "--force"),
         folders=True,
         topic="file_commands",
     ),

@@ -115,9 +115,10 @@ def test_a_default_name_is_always_one_plain_name(state: SessionState, name: str)
 
 def test_the_format_goes_by_word_then_by_name(tmp_path: Path) -> None:
     named = [
-        choose_format("", name, tmp_path) for name in ("a.HTML", "a.md", "b/a.markdown", "a.jsonl", "a", "", ".hidden")
+        choose_format("", name, tmp_path)
+        for name in ("a.HTML", "a.md", "b/a.markdown", "a.jsonl", "a.json", "a", "", ".hidden")
     ]
-    assert named == ["html", "md", "md", "jsonl", "html", "html", "html"]
+    assert named == ["html", "md", "md", "jsonl", "atif", "html", "html", "html"]
     assert choose_format("md", "a.html", tmp_path) == "md"
     (tmp_path / "folder.v2").mkdir()
     assert choose_format("", "folder.v2", tmp_path) == "html"

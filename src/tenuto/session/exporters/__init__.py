@@ -1,1 +1,1 @@
-"""Sessions as files for other eyes: HTML, Markdown, JSON lines. Entries go in, text comes out; nothing is changed."""
+"""Sessions as files: HTML, Markdown, JSON lines, trajectories. Entries go in, text comes out; nothing is changed."""

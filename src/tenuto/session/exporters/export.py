@@ -15,6 +15,7 @@ from tenuto.private_files import open_private
 from tenuto.protocol.entry import HeaderEntry
 from tenuto.protocol.message import HistoryEvent
 from tenuto.session.errors import SessionError, SessionUnreadable
+from tenuto.session.exporters.atif import Told, has_steps, write_trajectory
 from tenuto.session.exporters.html import write_page
 from tenuto.session.exporters.markdown import write_markdown
 from tenuto.session.exporters.source import Source, format_day, read_outline
@@ -22,10 +23,10 @@ from tenuto.session.library.meta import current_meta
 from tenuto.session.log.log import LOG_NAME, Damage, read_log
 from tenuto.session.log.record import encode
 from tenuto.session.session import Session
-from tenuto.session.store import Store
+from tenuto.session.store import AGENTS, Store
 from tenuto.session.view.state import SessionState
 
-Format = Literal["html", "md", "jsonl"]
+Format = Literal["html", "md", "jsonl", "atif"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 _SUFFIXES: dict[str, Format] = {
     ".html": "html",
@@ -34,7 +35,9 @@ _SUFFIXES: dict[str, Format] = {
     ".markdown": "md",
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
+    ".json": "atif",
 }
+_ENDINGS: dict[Format, str] = {"html": "html", "md": "md", "jsonl": "jsonl", "atif": "atif.json"}
 _NAME_BYTES = 80
 _BUFFER_BYTES = 1 << 18
 
@@ -52,7 +55,8 @@ def default_name(state: SessionState, session_id: str, form: Format) -> str:
     words = "".join(letter if letter.isalnum() else " " for letter in state.title or state.first_text).split()
     name = "-".join(words).lower().encode("utf-8", "ignore")[:_NAME_BYTES].decode("utf-8", "ignore").strip("-")
     return (
-        "-".join(part for part in (name or f"session-{session_id[:8]}", format_day(state.created)) if part) + f".{form}"
+        "-".join(part for part in (name or f"session-{session_id[:8]}", format_day(state.created)) if part)
+        + f".{_ENDINGS[form]}"
     )
 
 
@@ -67,7 +71,7 @@ def choose_format(wanted: str, given: str, cwd: Path) -> Format:
     if suffix in _SUFFIXES:
         return _SUFFIXES[suffix]
     if suffix and not _find(given, cwd).is_dir():
-        raise ExportRefused(f"{suffix} does not tell the format; end the name in .html, .md or .jsonl")
+        raise ExportRefused(f"{suffix} does not tell the format; end the name in .html, .md, .jsonl or .json")
     return "html"
 
 
@@ -243,10 +247,22 @@ class Export(msgspec.Struct, frozen=True, kw_only=True):
         """Yield the file's bytes. Raises `ExportRefused` at once, `SessionUnreadable` while reading."""
         if wish.active_path and form != "jsonl":
             raise ExportRefused(f"only jsonl can be cut to the active path; {form} shows every branch")
-        if form == "jsonl":
-            return _mask_lines(self._lines(wish))
-        text = write_page(self.read()) if form == "html" else write_markdown(self.read())
+        match form:
+            case "jsonl":
+                return _mask_lines(self._lines(wish))
+            case "html":
+                text = write_page(self.read())
+            case "md":
+                text = write_markdown(self.read())
+            case "atif":
+                text = self._trajectory()
         return (chunk.encode("utf-8", "replace") for chunk in text)
+
+    def _trajectory(self) -> Iterator[str]:
+        told = Told(self.read(), _agents_of(self.directory))
+        if not has_steps(told.source):
+            raise ExportRefused("nothing was said in this session yet; a trajectory has at least one step")
+        return write_trajectory(told)
 
     def _lines(self, wish: ExportRequest) -> Iterator[bytes]:
         try:
@@ -268,6 +284,21 @@ def _mask_lines(blocks: Iterable[bytes]) -> Iterator[bytes]:
 def _masked(data: bytes) -> bytes:
     # Damaged lines stay as they are: every byte has a character in this form, and gets it back.
     return mask_secrets(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+
+
+def _agents_of(directory: Path) -> Callable[[str], Told | None]:
+    """Return what finds the sub-agents of the session in a folder, each with its own; what cannot be read is none."""
+
+    def find(name: str) -> Told | None:
+        place = directory / AGENTS / name
+        if Path(name).name != name:  # a log can hold any text
+            return None
+        try:
+            return Told(_read(place), _agents_of(place))
+        except SessionUnreadable:
+            return None
+
+    return find
 
 
 def _read(directory: Path) -> Source:

@@ -78,6 +78,7 @@ from tenuto.session.exporters.source import (
     arrange,
     format_machine_time,
     format_time,
+    read_image,
     read_outline,
     read_shares,
 )
@@ -197,8 +198,6 @@ def _coloured(words: str, style: str) -> str:
 
 
 _TEMPLATE = Path(__file__).parent / "page.html"
-_SHOWN_IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-_MAX_IMAGE_BYTES = 5_000_000
 _DAMAGE_SHOWN, _FILES_SHOWN, _RAW_SHOWN = 20, 200, 20_000
 _TODO_MARKS = {"pending": "☐", "in_progress": "▸", "done": "☑", "cancelled": "☒"}
 
@@ -469,16 +468,10 @@ class _Blocks:
     def _image(self, part: ImagePart) -> Markup:
         """Return an image as a `data:` address, or its name and why it is not shown."""
         name = image_name(part)
-        if part.media_type not in _SHOWN_IMAGES:
-            return _note(f"[{name}: not a kind of image that is shown here]")
-        try:
-            data = self._load_blob(part.sha256) if part.size <= _MAX_IMAGE_BYTES else b""
-        except (OSError, ValueError):
-            return _note(f"[{name}: no longer there]")
-        if max(len(data), part.size) > _MAX_IMAGE_BYTES:
-            return _note(f"[{name}: too large to be put into this page]")
+        address, missing = read_image(part, self._load_blob)
+        if missing:
+            return _note(f"[{name}: {missing}]")
         # Not through `opening`: the address is ours, and cleaning megabytes of base64 would take its time.
-        address = f"data:{part.media_type};base64,{b64encode(data).decode('ascii')}"
         return Markup(f'{opening("img", alt=name, title=name)[:-1]} src="{address}">')
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from base64 import b64encode
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 
@@ -21,7 +22,7 @@ from tenuto.protocol.entry import (
     ViewEditEntry,
 )
 from tenuto.protocol.message import AssistantMessage, CompactionEntry, HistoryEvent, ToolResultMessage
-from tenuto.protocol.part import ToolCallPart
+from tenuto.protocol.part import ImagePart, ToolCallPart
 from tenuto.protocol.usage import Usage
 from tenuto.session.describe import Place, is_shown
 from tenuto.session.log.log import Damage
@@ -283,6 +284,23 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
 def _masked(entry: HistoryEvent) -> HistoryEvent:
     """Return an entry without what is a secret or looks like one: an export goes to other eyes."""
     return entry if isinstance(entry, UnknownEntry) else masked_copy(entry, mask_secrets)
+
+
+_SHOWN_IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+_MAX_IMAGE_BYTES = 5_000_000
+
+
+def read_image(part: ImagePart, load_blob: Callable[[str], bytes]) -> tuple[str, str]:
+    """Return an image as a `data:` address, or why there is none; the other of the two is empty."""
+    if part.media_type not in _SHOWN_IMAGES:
+        return "", "not a kind of image that is shown here"
+    try:
+        data = load_blob(part.sha256) if part.size <= _MAX_IMAGE_BYTES else b""
+    except (OSError, ValueError):
+        return "", "no longer there"
+    if max(len(data), part.size) > _MAX_IMAGE_BYTES:
+        return "", "too large to be put in here"
+    return f"data:{part.media_type};base64,{b64encode(data).decode('ascii')}", ""
 
 
 def format_time(seconds: float) -> str:

@@ -48,7 +48,7 @@ def find_tolerant(text: str, old: str, new: str) -> list[Match]:
     """Return the places of the first tolerance that finds any."""
     if not old.strip():
         return []
-    for search in (_find_typographic, _find_trailing, _find_indented):
+    for search in (_find_typographic, _find_trailing, _find_within, _find_indented):
         matches = search(text, old, new)
         if matches:
             return matches
@@ -66,6 +66,19 @@ def _find_typographic(text: str, old: str, new: str) -> list[Match]:
 def _find_trailing(text: str, old: str, new: str) -> list[Match]:
     """White space at line ends does not count."""
     return _find_lines(text, old, new, plain_line, "white space at line ends differed")
+
+
+def _find_within(text: str, old: str, new: str) -> list[Match]:
+    """The same where the quoted text begins within a line, as an exact one may: what is before it stays.
+
+    Without it such a text would pass for one that is indented otherwise, and new lines be indented twice.
+    """
+    lines = r"[ \t]*\n".join(re.escape(plain_line(line)) for line in old.split("\n"))
+    end = "" if old.endswith("\n") else r"(?=[ \t]*(?:\n|\Z))"
+    return [
+        Match(start=found.start(), end=found.end(), old=old, new=new, tolerance="white space at line ends differed")
+        for found in re.finditer(lines + end, text.translate(_PLAIN))
+    ]
 
 
 def _find_indented(text: str, old: str, new: str) -> list[Match]:
