@@ -98,7 +98,8 @@ def _act(acts: Any, name: str, help_text: str) -> argparse.ArgumentParser:
 
 def run_mcp(arguments: tuple[str, ...], home: Path, environ: Mapping[str, str]) -> int:
     """Run `tenuto mcp ACT …`; returns the exit code: 0 done, 1 it failed, 2 bad usage."""
-    asked = parse_here(build_parser(), arguments or ("list",))
+    lists = not arguments or (arguments[0].startswith("-") and arguments[0] not in ("-h", "--help"))
+    asked = parse_here(build_parser(), ("list", *arguments) if lists else arguments)
     if isinstance(asked, int):
         return asked
     parsed, cwd = asked

@@ -62,7 +62,9 @@ def run_search(arguments: tuple[str, ...], home: Path, environ: Mapping[str, str
                 _print(matches, as_json=parsed.json)
     except ToolError as error:
         return complain(str(error))
-    return FAILED if is_empty else OK
+    if not is_empty:
+        return OK
+    return FAILED if parsed.json else complain("nothing was found", FAILED)
 
 
 def _counted(folders: Sequence[Path], tell: Callable[[int, int], None]) -> Iterator[Path]:

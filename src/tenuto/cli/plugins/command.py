@@ -54,7 +54,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--ref", default="", metavar="REF", help="with add: a branch, tag or commit")
     parser.add_argument("--yes", action="store_true", help="do not ask: it is agreed to")
     parser.add_argument("--json", action="store_true", help="with list: as one JSON object")
-    parser.add_argument("--cwd", default="", metavar="DIR", help="the directory that a PATH is seen from")
+    parser.add_argument("-C", "--cwd", default="", metavar="DIR", help="the directory that a PATH is seen from")
     return parser
 
 
