@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from scripts.pictures.stage import Stage, on_stage
-from scripts.pictures.story import DECIMALS, WISH, READ
+from scripts.pictures.story import DECIMALS, READ, WISH
 
 FOLDER = Path(__file__).parent.parent.parent / "docs" / "pictures"
 MAX_BYTES = 60_000
