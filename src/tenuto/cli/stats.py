@@ -13,7 +13,7 @@ from typing import Literal, cast
 from msgspec import Struct
 
 from tenuto.cli.arguments import working_directory
-from tenuto.cli.parsing import Parser, complain, parse, say, say_json
+from tenuto.cli.parsing import Parser, add_directory, complain, parse, say, say_json
 from tenuto.cli.progress import progress
 from tenuto.exit_codes import OK
 from tenuto.protocol.usage import Usage
@@ -55,7 +55,7 @@ def build_parser() -> argparse.ArgumentParser:
         "--days", type=int, default=DAYS, metavar="N", help=f"the last N days; 0: all (default: {DAYS})"
     )
     parser.add_argument("--here", action="store_true", help="only sessions of this directory")
-    parser.add_argument("-C", "--cwd", default="", metavar="DIR", help="with --here: of that directory")
+    add_directory(parser, "with --here: of that directory")
     parser.add_argument("--json", action="store_true", help="as one JSON object")
     return parser
 
