@@ -13,6 +13,7 @@ import sys
 import tarfile
 import tempfile
 import time
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -31,10 +32,12 @@ def main(words: list[str]) -> int:
             return build() or weigh() or try_everywhere()
         case ["build"]:
             return build()
+        case ["extras"]:
+            return try_extras()
         case ["sbom"]:
             return describe_parts()
         case _:
-            print("usage: scripts/package [build | sbom]", file=sys.stderr)
+            print("usage: scripts/package [build | extras | sbom]", file=sys.stderr)
             return 2
 
 
@@ -82,12 +85,64 @@ def try_everywhere() -> int:
     pythons = [line.split(" ", 1) for line in found.splitlines() if line[:1].isdigit()]
     [wheel] = DIST.glob("*.whl")
     bad = 0
+    tools = [name for name in INSTALLERS if shutil.which(name)]
+    for name in INSTALLERS:
+        if name not in tools:
+            print(f"package: {name} is not here: installing with it is not tried")
     for version, python in pythons:
         with tempfile.TemporaryDirectory() as folder:
             said = _try_one(python, wheel, Path(folder))
         print(f"package: {version}: {said or 'installed, ran without a screen, and on one'}")
         bad += bool(said)
+        for name in tools:
+            with tempfile.TemporaryDirectory() as folder:
+                said = _try_installer(name, python, wheel, Path(folder))
+            print(f"package: {version}: {name}: {said or 'installed, and ran'}")
+            bad += bool(said)
     return 1 if bad or not pythons else 0
+
+
+INSTALLERS: dict[str, list[str]] = {
+    "uv": ["uv", "tool", "install", "-q", "--python", "PYTHON", "WHEEL"],
+    "uvx": ["uvx", "-q", "--python", "PYTHON", "--from", "WHEEL", "tenuto", "--version"],
+    "pipx": ["pipx", "install", "-q", "--python", "PYTHON", "WHEEL"],
+}
+"""How users install a program with each; `uvx` runs it right away."""
+
+
+def _try_installer(name: str, python: str, wheel: Path, place: Path) -> str:
+    """Return what went wrong, empty where nothing did; nothing is left outside of `place` but the installer's cache."""
+    programs = place / "bin"
+    own = {"UV_TOOL_DIR": place / "tools", "UV_TOOL_BIN_DIR": programs, "UV_PYTHON_DOWNLOADS": "never"}
+    own |= {"PIPX_HOME": place / "pipx", "PIPX_BIN_DIR": programs, "PIPX_MAN_DIR": place / "man"}
+    environ = os.environ | {key: str(value) for key, value in own.items()}
+    words = [{"PYTHON": python, "WHEEL": str(wheel)}.get(word, word) for word in INSTALLERS[name]]
+    steps = [words] if name == "uvx" else [words, [str(programs / "tenuto"), "--version"]]
+    for step in steps:
+        done = subprocess.run(step, capture_output=True, text=True, env=environ, check=False)
+        if done.returncode:
+            return f"{' '.join(step[:3])}: exit {done.returncode}: {done.stderr.strip()[-300:]}"
+    return "" if done.stdout.startswith("tenuto ") else f"it said {done.stdout!r}"
+
+
+DEVELOPMENT = ("dev", "docs", "test")
+
+
+def try_extras() -> int:
+    """Install the wheel with each extra that users choose, and start it; some are large, so nobody is asked to wait."""
+    [wheel] = DIST.glob("*.whl")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    bad = 0
+    for extra in sorted(set(project["optional-dependencies"]) - set(DEVELOPMENT)):
+        with tempfile.TemporaryDirectory() as folder:
+            venv = Path(folder) / "venv"
+            said = _make_environment(sys.executable, venv, f"{wheel}[{extra}]")
+            if not said:
+                done = subprocess.run([venv / "bin" / "tenuto", "--version"], capture_output=True, check=False)
+                said = "" if not done.returncode else f"exit {done.returncode}"
+        print(f"package: [{extra}]: {said or 'installed, and ran'}")
+        bad += bool(said)
+    return int(bool(bad))
 
 
 def _try_one(python: str, wheel: Path, place: Path) -> str:
@@ -109,7 +164,7 @@ def _try_one(python: str, wheel: Path, place: Path) -> str:
     return _start_screens(program, home, environ)
 
 
-def _make_environment(python: str, venv: Path, wheel: Path) -> str:
+def _make_environment(python: str, venv: Path, wheel: Path | str) -> str:
     if uv := shutil.which("uv"):
         steps = [
             [uv, "venv", "-q", "--python", python, venv],
@@ -156,8 +211,15 @@ def _in_a_terminal(words: list[str], cwd: Path, environ: dict[str, str]) -> tupl
     return shown, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
+NO_PARTS = ("pip", "setuptools")
+"""What an environment is made with, and no part of Tenuto."""
+
+
 def describe_parts() -> int:
-    """Write the bill of materials of a fresh installation with all extras that users choose."""
+    """Write the bill of materials of a fresh installation, and hold it against the schema of CycloneDX."""
+    from cyclonedx.schema import SchemaVersion
+    from cyclonedx.validation.json import JsonStrictValidator
+
     with tempfile.TemporaryDirectory() as folder:
         venv = Path(folder) / "venv"
         [wheel] = DIST.glob("*.whl") if DIST.is_dir() else [None]
@@ -184,9 +246,15 @@ def describe_parts() -> int:
             ],
             check=True,
         )
-        parts = json.loads(target.read_text())["components"]
-    print(f"package: {target.relative_to(ROOT)}: {len(parts)} parts")
-    return 0
+    bill = json.loads(target.read_text())
+    bill["metadata"]["component"]["version"] = wheel.name.split("-")[1]
+    bill["components"] = [part for part in bill["components"] if part["name"] not in NO_PARTS]
+    kept = {part["bom-ref"] for part in (*bill["components"], bill["metadata"]["component"])}
+    bill["dependencies"] = [row for row in bill["dependencies"] if row["ref"] in kept]
+    target.write_text(json.dumps(bill, indent=2) + "\n")
+    fault = JsonStrictValidator(SchemaVersion.from_version(bill["specVersion"])).validate_str(target.read_text())
+    print(f"package: {target.relative_to(ROOT)}: {len(bill['components'])} parts{f': {fault}' if fault else ''}")
+    return int(fault is not None)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parent.parent
 PAGES = {
@@ -40,9 +41,15 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
+LOOKED_UP = ("reference/", "decisions.md", "changelog.md", "contributing.md")
+"""Pages that name everything: a search finds what explains a thing before them."""
+
+
+def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     """Let links out of `docs/` lead to the pages that stand for those files, and write tables as MkDocs reads them."""
+    if page.file.src_uri.startswith(LOOKED_UP):
+        page.meta["search"] = {"boost": 0.3}
     markdown = re.sub(r"^\|.*$", lambda row: CODE.sub(_with_plain_bars, row[0]), markdown, flags=re.MULTILINE)
-    for name, page in PAGES.items():
-        markdown = re.sub(rf"\]\(((?:\.\./)*)\.\./{re.escape(name)}(?=[)#])", rf"](\1{page}", markdown)
+    for name, its_page in PAGES.items():
+        markdown = re.sub(rf"\]\(((?:\.\./)*)\.\./{re.escape(name)}(?=[)#])", rf"](\1{its_page}", markdown)
     return markdown

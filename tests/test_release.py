@@ -24,9 +24,16 @@ def test_the_version_is_the_same_everywhere():
 
 
 def test_the_notes_are_the_section_of_the_changelog():
-    done = subprocess.run([ROOT / "scripts" / "release", "notes"], capture_output=True, text=True, check=True)
-    section = (ROOT / "CHANGELOG.md").read_text().split("## Unreleased", 1)[1]
-    assert done.stdout.strip() and done.stdout.strip() in section
+    """Of what is not released yet; right after a release that is nothing, and the section of the version is there."""
+    whole = (ROOT / "CHANGELOG.md").read_text()
+    waiting, *released = whole.split("## Unreleased", 1)[1].split("\n## ")
+    sections = [([], waiting), *([([__version__], released[0])] if released else [])]
+    for words, section in sections:
+        done = subprocess.run(
+            [ROOT / "scripts" / "release", "notes", *words], capture_output=True, text=True, check=True
+        )
+        assert done.stdout.strip() == section.partition("\n")[2].strip()
+    assert waiting.strip() or released
 
 
 @pytest.mark.parametrize("words", [[], ["9"], ["0.2"], ["v0.2.0"], ["notes", "9.9.9"], ["0.2.0", "more"]])

@@ -42,6 +42,7 @@ IMPORT_NAMES = {
     "tree-sitter": "tree_sitter",
     "tree-sitter-bash": "tree_sitter_bash",
     "markdown-it-py": "markdown_it",
+    "cyclonedx-bom": "cyclonedx",
     "pyyaml": "yaml",
     "genai-prices": "genai_prices",
     "google-auth": "google",
@@ -52,7 +53,6 @@ IMPORT_NAMES = {
 PROGRAMS = {
     "basedpyright",
     "build",
-    "cyclonedx-bom",
     "import-linter",
     "mkdocs-material",
     "mkdocstrings",

@@ -11,7 +11,7 @@ from tests.server.reply import AnyReply
 WEEKS = 9
 """Long files that are read before the picture begins, so that there is something to compact."""
 READ = "Which orders were charged wrongly since week 1? Read the logs."
-MEND = "Find out why the discount is wrong, mend it, and run the tests."
+WISH = "Find out why the discount is wrong, fix it, and run the tests."
 DECIMALS = "Try it with decimals instead."
 
 SUMMARY = """## Goal
@@ -22,12 +22,12 @@ Find out which orders of the last weeks were charged wrongly.
 ### Done
 - [x] Read the order logs of nine weeks
 ### In Progress
-- [ ] Mend the total in `shop/price.py`
+- [ ] Fix the total in `shop/price.py`
 ### Blocked
 ## Key Decisions
-- **Mend the code first**: then the orders are charged again.
+- **Fix the code first**: then the orders are charged again.
 ## Next Steps
-1. Mend the discount
+1. Fix the discount
 ## Critical Context
 - Orders with a discount are charged too little since week 3."""
 
@@ -68,7 +68,7 @@ def model(slow_summary: float = 0.0) -> Callable[[Request], AnyReply]:
             *(Reply(tool_calls=[Call("read", {"path": f"orders/week-{week}.log"})]) for week in range(1, WEEKS + 1)),
             Reply("The totals with a discount are too low from week 3 on. All others are right."),
         ],
-        MEND: [
+        WISH: [
             Reply(
                 "I look at the code and its tests first.",
                 thinking="Where is the total made?",

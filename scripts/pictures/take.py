@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from scripts.pictures.stage import Stage, on_stage
-from scripts.pictures.story import DECIMALS, MEND, READ
+from scripts.pictures.story import DECIMALS, READ, WISH
 
 FOLDER = Path(__file__).parent.parent.parent / "docs" / "pictures"
 MAX_BYTES = 60_000
@@ -18,22 +18,22 @@ DONE = "shall I list the orders"
 def start(folder: Path) -> str:
     """The first screen, with a prompt that is not sent yet."""
     with on_stage(folder, rows=9) as stage:
-        stage.screen.type(MEND)
-        stage.screen.wait_for(f"❯ {MEND}")
+        stage.screen.type(WISH)
+        stage.screen.wait_for(f"❯ {WISH}")
         return stage.picture("Tenuto after the start, with a first prompt")
 
 
 def conversation(folder: Path, theme: str = "dark") -> str:
-    """Nine logs read, compacted, a bug mended."""
+    """Nine logs read, compacted, a bug fixed."""
     with on_stage(folder, "--mode", "auto", rows=49, theme=theme, slow_summary=0.02) as stage:
-        _up_to_the_mended_bug(stage)
-        return stage.picture("Tenuto reads nine logs, compacts, mends a bug and runs the tests")
+        _up_to_the_fixed_bug(stage)
+        return stage.picture("Tenuto reads nine logs, compacts, fixes a bug and runs the tests")
 
 
-def _up_to_the_mended_bug(stage: Stage) -> None:
+def _up_to_the_fixed_bug(stage: Stage) -> None:
     stage.say(READ, "All others are right")
     stage.say("/compact", "Compacted ·")
-    stage.say(MEND, DONE)
+    stage.say(WISH, DONE)
 
 
 def light(folder: Path) -> str:
@@ -44,7 +44,7 @@ def light(folder: Path) -> str:
 def approval(folder: Path) -> str:
     """A change that is asked about."""
     with on_stage(folder, "--mode", "ask", rows=30) as stage:
-        stage.send(MEND)
+        stage.send(WISH)
         stage.screen.wait_for("Allow?")
         return stage.picture("Tenuto asks before it changes a file, and shows the change")
 
@@ -52,7 +52,7 @@ def approval(folder: Path) -> str:
 def diff(folder: Path) -> str:
     """Old and new side by side."""
     with on_stage(folder, "--mode", "auto", columns=150, rows=32) as stage:
-        stage.say(MEND, DONE)
+        stage.say(WISH, DONE)
         return stage.picture("A change side by side on a wide screen")
 
 
@@ -80,7 +80,7 @@ def summary(folder: Path) -> str:
 def context(folder: Path) -> str:
     """What fills the window."""
     with on_stage(folder, "--mode", "auto", rows=38) as stage:
-        _up_to_the_mended_bug(stage)
+        _up_to_the_fixed_bug(stage)
         stage.send("/context")
         stage.screen.wait_for("The context over the session")
         return stage.picture("What fills the model's window, and how it grew")
@@ -89,7 +89,7 @@ def context(folder: Path) -> str:
 def tree(folder: Path) -> str:
     """The ways that a session went."""
     with on_stage(folder, "--mode", "auto", rows=34) as stage:
-        stage.say(MEND, DONE)
+        stage.say(WISH, DONE)
         stage.say(DECIMALS, "the tests stay as they are")
         stage.send("/tree")
         stage.screen.wait_for("type to filter")
@@ -107,7 +107,7 @@ def models(folder: Path) -> str:
 def sessions(folder: Path) -> str:
     """The list of sessions, with how the selected one began and ended."""
     with on_stage(folder, "--mode", "auto", rows=14) as stage:
-        stage.say(MEND, DONE)
+        stage.say(WISH, DONE)
         stage.send("/new")
         stage.screen.wait_for("new session")
         stage.send("/resume")
@@ -118,7 +118,7 @@ def sessions(folder: Path) -> str:
 def inline(folder: Path) -> str:
     """The screen without a screen."""
     with on_stage(folder, "--inline", "--mode", "auto", rows=41) as stage:
-        stage.say(MEND, DONE)
+        stage.say(WISH, DONE)
         return stage.picture("tenuto --inline prints into the terminal's own scrollback")
 
 

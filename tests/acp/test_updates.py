@@ -74,6 +74,7 @@ SAMPLES: list[tuple[events.AnyEvent, list[str]]] = [
     (events.ChildEndedEvent(**S, call_id="c", child="k", agent="general", outcome="completed"), []),
     (events.ChildTranscriptEvent(**S, child="k", working=True), []),
     (events.HooksRunningEvent(**S, names=("x",)), []),
+    (events.CommandProgressEvent(**S, text="12 of 30"), []),
     (events.ExtensionStatusEvent(**S, extension="x", text="y"), []),
     (events.RetryEvent(**S, attempt=1, attempts=5, wait=2, reason="overloaded"), ["agent_message_chunk"]),
     (events.QueueChangedEvent(**S, items=()), []),

@@ -10,6 +10,7 @@ import sys
 
 import pytest
 
+from tenuto.cli.arguments import SUBCOMMANDS
 from tests.session.build import new_session, user
 
 LISTING = [
@@ -30,11 +31,18 @@ LISTING = [
     ["trust"],
     ["hooks"],
     ["skills"],
+    ["mcp"],
     ["mcp", "list"],
+    ["plugins"],
+    ["extensions"],
+    ["login"],
+    ["search", "mend"],
     ["config", "show"],
     ["config", "get", "mode"],
     ["stats"],
 ]
+ACTING = {"acp", "batch", "completion", "config schema", "eval", "logout"}
+"""What shows nothing that is not JSON, or what a program reads, by itself."""
 
 
 @pytest.mark.parametrize("words", LISTING, ids=" ".join)
@@ -50,6 +58,21 @@ def test_what_lists_or_shows_answers_with_json(run, tmp_path, words):
     assert lines
     for line in lines:
         json.loads(line)
+
+
+def test_no_subcommand_was_forgotten():
+    tried = {words[0] for words in LISTING} | {name.split()[0] for name in ACTING}
+    assert tried == set(SUBCOMMANDS)
+
+
+@pytest.mark.parametrize(
+    "words", [["sessions", "list"], ["sessions", "list", "nothing"], ["search", "nothing"]], ids=" ".join
+)
+def test_an_empty_list_says_so_beside_what_a_pipe_gets(run, words):
+    done = run(*words)
+    assert (done.stdout, len(done.stderr.splitlines())) == ("", 1)
+    silent = run(*words, "--json")
+    assert (silent.stdout, silent.stderr, silent.returncode) == ("", "", done.returncode)
 
 
 def test_the_bin_as_json_and_what_came_back(run, tmp_path):

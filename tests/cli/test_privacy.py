@@ -7,6 +7,7 @@ import stat
 import struct
 import subprocess
 import sys
+import time
 import zlib
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pytest
 
 from tests.server import Call, Reply, Request, ServerThread
 from tests.terminal.pseudo import PseudoTerminal
+from tests.terminal.screen import PATIENCE
 
 
 def png() -> bytes:
@@ -50,6 +52,15 @@ def note(event, values):
 
 sys.addaudithook(note)
 """
+IMPATIENT = """
+import asyncio
+
+sleep = asyncio.sleep
+asyncio.sleep = lambda seconds, result=None: sleep(min(seconds, 0.05), result)
+"""
+"""What a start puts off for seconds, it does at once."""
+UPDATES, CATALOGUE = "'pypi.org'", "'raw.githubusercontent.com'"
+SCREENS = {"full": [], "inline": ["--inline"], "plain": ["--screen-reader"]}
 
 
 def watched(tmp_path: Path, **environ: str) -> dict[str, str]:
@@ -80,6 +91,53 @@ def test_there_is_no_telemetry_a_run_connects_to_the_configured_provider_alone(t
         )
         assert done.returncode == 0, done.stderr
         assert foreign(tmp_path, server.environ()["ANTHROPIC_BASE_URL"]) == []
+
+
+def see_a_session(tmp_path: Path, *arguments: str, asks: tuple[str, ...] = (), **environ: str) -> set[str]:
+    """Work on a screen, with tools and a command, until it has asked for `asks`; return what it connected to else."""
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "dot.png").write_bytes(png())
+    seen = watched(tmp_path, **environ)
+    (tmp_path / "hook" / "sitecustomize.py").write_text(WATCH + IMPATIENT)
+    with ServerThread(script) as server:
+        own = {**seen, **server.environ()}
+        screen = PseudoTerminal(work, tmp_path / "home", own, "--model", "anthropic/test", "--mode", "auto", *arguments)
+        try:
+            screen.wait_for("anthropic/test")
+            screen.write(b"hello there\r")
+            screen.wait_for("Seen.")
+            screen.write(b"!echo done with $((40 + 2))\r")
+            screen.wait_for("done with 42")
+            deadline = time.monotonic() + PATIENCE
+            while not all(host in (tmp_path / "seen").read_text() for host in asks):
+                assert time.monotonic() < deadline, (tmp_path / "seen").read_text()
+                screen.read()
+            screen.write(b"/exit\r")
+            screen.wait_for("--resume")
+        finally:
+            screen.close()
+        return set(foreign(tmp_path, server.environ()["ANTHROPIC_BASE_URL"]))
+
+
+@pytest.mark.terminal
+@pytest.mark.parametrize("screen", SCREENS)
+def test_k4_a_screen_with_both_checks_off_connects_to_the_configured_provider_alone(
+    tmp_path: Path, screen: str
+) -> None:
+    off = {"TENUTO_UPDATE__CHECK": "false", "TENUTO_CATALOGUE__REFRESH": "false"}
+    assert see_a_session(tmp_path, *SCREENS[screen], **off) == set()
+
+
+@pytest.mark.terminal
+def test_k4_a_screen_as_it_comes_asks_for_the_version_and_for_prices_that_are_old_and_for_nothing_else(
+    tmp_path: Path,
+) -> None:
+    """By name: where there is no network the question for their addresses is all there is."""
+    others = see_a_session(tmp_path, asks=(UPDATES,))
+    asked = {line for line in others if line.startswith("socket.getaddrinfo")}
+    assert asked
+    assert [line for line in asked if UPDATES not in line and CATALOGUE not in line] == []
 
 
 @pytest.mark.terminal

@@ -22,7 +22,7 @@ def home(tmp_path, monkeypatch):
 def test_the_three_tables_and_the_total(capsys, home):
     assert run_stats((), home, {}) == 0
     said = capsys.readouterr().out
-    assert said.startswith("$2.00  20 in (0 % cached)  12 out in 1 sessions, the last 30 days")
+    assert said.startswith("$2.00  20 in (0 % cached)  12 out in 1 session, the last 30 days")
     rows = [line.split() for line in said.splitlines() if "█" in line]
     assert [row[0] for row in rows] == ["2026-11-20", "2026-11-21", "c/d", "a/b", "/project"]
     bars = {row[0]: len(row[1]) for row in rows}
@@ -33,6 +33,13 @@ def test_all_days_and_sums_without_a_price_are_marked(capsys, home):
     assert run_stats(("--days", "0", "--by", "model"), home, {}) == 0
     said = capsys.readouterr().out
     assert "$2.00+" in said and "local/x" in said and "price is not known" in said and "2026-11-20" not in said
+
+
+def test_a_sum_of_what_costs_nothing_and_what_has_no_price_is_marked(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr(time, "time", lambda: NOON)
+    write(tmp_path, "one", header(), answer(1, 5, "offline/tenuto", cost=0.0), answer(2, 7, "local/x"))
+    assert run_stats((), tmp_path, {}) == 0
+    assert capsys.readouterr().out.startswith("$0.00+  ")
 
 
 def test_json_has_the_same_figures(capsys, home):

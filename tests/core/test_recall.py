@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
+import threading
+
 import pytest
 
 from tenuto.command.registry import run_command
-from tenuto.frontend.print import TOLD_KINDS
 from tenuto.protocol.entry import ShellEntry
-from tenuto.protocol.event import ApprovalRequestedEvent, NoticeEvent, ToolResultEvent
+from tenuto.protocol.event import ApprovalRequestedEvent, CommandProgressEvent, ToolOutputEvent, ToolResultEvent
 from tenuto.protocol.part import text_of
+from tenuto.tool.search import search
+from tenuto.tool.search.matchers import WordMatcher
 from tests.core.harness import PROTOCOLS, agent
 from tests.core.test_compaction_flow import SUMMARY, compact, fill, is_summary_request
 from tests.server import Call, Reply, Request
@@ -63,13 +68,32 @@ async def test_the_user_searches_words_expressions_and_ranges(tmp_path):
         assert list(running.session.entries()) == before
 
 
-@pytest.mark.parametrize(("patience", "told"), [(0.0, 1), (60.0, 0)])
-async def test_a9_a_long_search_says_that_it_goes_on(tmp_path, monkeypatch, patience, told):
-    monkeypatch.setattr("tenuto.command.compaction_commands.PATIENCE", patience)
-    async with agent(tmp_path, lambda request: Reply("an answer")) as running:
-        await running.ask("a needle")
+async def test_a9_a_long_search_says_how_far_it_is(tmp_path, monkeypatch):
+    """The command on its line, the tool in its row; a search of a moment says nothing."""
+    go_on = threading.Event()
+    scan = WordMatcher.scan
+
+    def wait(matcher, blocks):
+        assert go_on.wait(60)
+        return scan(matcher, blocks)
+
+    steps = [Reply("a needle"), Reply("", tool_calls=[Call("recall", {"query": "needle"})]), Reply("found")]
+    async with agent(tmp_path, steps) as running:
+        await running.ask("a question")
         (found,) = await run_command(running.runtime, "/recall needle")
         assert "needle" in str(found)
-        notices = [event for event in running.of(NoticeEvent) if event.kind in TOLD_KINDS]
-        assert len(notices) == told
-        assert all("Searching" in event.text for event in notices)
+        assert [event.text for event in running.of(CommandProgressEvent) if event.text] == []
+        monkeypatch.setattr(search, "TELL_SECONDS", 0.01)
+        monkeypatch.setattr(WordMatcher, "scan", wait)
+        asking = asyncio.ensure_future(run_command(running.runtime, "/recall needle"))
+        said = await running.until(CommandProgressEvent)
+        go_on.set()
+        await asking
+        assert re.fullmatch(r"Searching, entries: \d+ of \d+", said.text), said
+        assert running.of(CommandProgressEvent)[-1].text == "", "then the line goes"
+        go_on.clear()
+        asking = asyncio.ensure_future(running.ask("look for it"))
+        shown = await running.until(ToolOutputEvent)
+        go_on.set()
+        await asking
+        assert re.fullmatch(r"\rSearching, entries: \d+ of \d+", shown.text)

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from tenuto.protocol.entry import BranchEntry, QueuedEntry, TitleEntry
+from tenuto.protocol.entry import BranchEntry, QueuedEntry, ShellEntry, TitleEntry
 from tenuto.protocol.usage import Usage
 from tenuto.session.errors import SessionAmbiguous, SessionUnreadable
 from tenuto.session.library.catalog import Latest, find_session, latest_session, list_sessions
@@ -146,6 +146,16 @@ def test_a_queued_prompt_alone_is_a_session(tmp_path):
     session = session_in(tmp_path, tmp_path / "a", close=False)
     session.append(QueuedEntry(parts=text("waiting")))
     assert list_sessions(tmp_path)[0].name == "waiting"
+
+
+def test_commands_of_the_user_alone_are_a_session_and_its_first_words_name_it(tmp_path):
+    session = session_in(tmp_path, tmp_path / "a", close=False)
+    session.append(ShellEntry(command="make test", output="ok"))
+    assert list_sessions(tmp_path)[0].name == "!make test"
+    assert latest_session(tmp_path, tmp_path / "a").directory == session.directory
+    session.append(user("why is it slow?"))
+    session.append(ShellEntry(command="make clean", output="ok"))
+    assert list_sessions(tmp_path)[0].name == "why is it slow?"
 
 
 def test_a_session_is_found_by_its_id_or_the_beginning_of_it(tmp_path):

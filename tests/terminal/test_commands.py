@@ -199,7 +199,7 @@ def test_a_recall_that_takes_long_says_so_and_ends_by_escape(place, arguments):
     send("hello")
     screen.wait_settled("aaaa!")
     send("/recall /(a+)+$/")
-    screen.wait_for_all("Searching", "/recall is at work · Esc stop")
+    screen.wait_for_all("/recall is at work · Searching, entries: ", "· Esc stop")
     screen.keys("Escape")
     screen.wait_for("/recall was stopped")
     screen.wait_gone("is at work")

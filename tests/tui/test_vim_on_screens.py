@@ -22,8 +22,13 @@ async def test_the_full_screen_has_vis_keys_and_says_the_mode():
         assert screen.app.composer.text == "one two three"
         await screen.burst([*"viw"])
         assert "VISUAL" in screen.text()
-        assert screen.app.composer.selected_text
+        assert screen.app.composer.chosen == "two"
         await screen.burst([*"cfour", "escape", *"A!"])
+        assert screen.app.composer.text == "one four three!"
+        await screen.burst(["escape", *"oa line", "escape", *"V"])
+        assert "VISUAL LINE" in screen.text()
+        assert screen.app.composer.chosen == "a line"
+        await screen.burst([*"d"])
         assert screen.app.composer.text == "one four three!"
         await screen.burst(["escape", "enter"])
         assert screen.runtime.prompts == ["one four three!"]

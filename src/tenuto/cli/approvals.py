@@ -10,12 +10,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tenuto.cli.arguments import MODES
-from tenuto.cli.parsing import Parser, complain, parse_here, say, say_json
+from tenuto.cli.parsing import Parser, add_directory, complain, parse_here, say, say_json, settings_for
 from tenuto.command.approval_commands import Row, rule_rows
 from tenuto.config.saved_approvals import FILE, SavedApprovals, SavedApprovalsError, saved_in
 from tenuto.config.settings import Settings
 from tenuto.config.settings_writer import SettingNotKept, drop_rule, keep_rule
-from tenuto.config.sources import load_settings
 from tenuto.exit_codes import BAD_USAGE, FAILED, OK
 from tenuto.guard.approval import judge, judge_unheld
 from tenuto.guard.rules import Effect, Rule, RuleError, read_rule, read_rules, standing_rules
@@ -58,7 +57,7 @@ def build_parser() -> argparse.ArgumentParser:
     check.add_argument("--json", action="store_true", help="as one JSON object: verdict, reason, rule")
     check.add_argument("line", nargs="+", metavar="LINE", help="the line, behind --")
     for each in acts.choices.values():
-        each.add_argument("-C", "--cwd", default="", metavar="DIR", help="in this directory")
+        add_directory(each, "in this directory")
     return parser
 
 
@@ -68,9 +67,7 @@ def run_approvals(arguments: tuple[str, ...], home: Path, environ: Mapping[str, 
     if isinstance(asked, int):
         return asked
     parsed, cwd = asked
-    settings, problems = load_settings(home, cwd, environ)
-    for problem in problems:
-        complain(problem)
+    settings = settings_for(home, cwd, environ)
     saved = SavedApprovals(home / FILE)
     match parsed.act:
         case "list":

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tenuto.cli.arguments import MOST, read_mode, working_directory
-from tenuto.cli.parsing import Parser, complain, parse, read_amount, read_number, read_one_of
+from tenuto.cli.parsing import Parser, add_directory, complain, parse, read_amount, read_number, read_one_of
 from tenuto.config.sources import load_settings
 from tenuto.exit_codes import BAD_USAGE, FAILED, OK
 from tenuto.frontend.batch.results import OUTCOMES
@@ -56,7 +56,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--no-sandbox", action="store_true", help="run commands and checks without a sandbox")
     parser.add_argument("--keep-worktrees", action="store_true", help="keep worktrees in which something was changed")
     parser.add_argument("--worktrees", default="", metavar="DIR", help="where worktrees are made; default: your cache")
-    parser.add_argument("-C", "--cwd", default="", metavar="DIR", help="what paths of the tasks are seen from")
+    add_directory(parser, "what paths of the tasks are seen from")
     parser.add_argument("--json", action="store_true", help="results as JSON lines on standard output")
     return parser
 

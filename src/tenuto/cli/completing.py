@@ -23,7 +23,7 @@ def complete(parser: argparse.ArgumentParser) -> None:
         if completer := COMPLETERS.get(action.dest):
             cast("Any", action).completer = _filling(completer, home)
     os.environ["_ARGCOMPLETE"] = str(len(parser.prog.split()))  # so many words are not this parser's
-    argcomplete.autocomplete(parser, always_complete_options="long")
+    argcomplete.autocomplete(parser, always_complete_options=False)  # not before a dash is typed
 
 
 def _filling(completer: Callable[[Path], Sequence[str]], home: Path) -> Callable[..., Sequence[str]]:

@@ -13,7 +13,7 @@ from typing import Any, cast
 import msgspec
 
 from tenuto.cli.arguments import working_directory
-from tenuto.cli.parsing import Parser, complain, parse, say, say_json, shown_value
+from tenuto.cli.parsing import Parser, add_directory, complain, parse, say, say_json, shown_value
 from tenuto.config.fitting import keep_fitting, name_key, type_at
 from tenuto.config.manual import Setting, explain, json_schema, parts, plain_text, settings_in
 from tenuto.config.project import project_root
@@ -45,7 +45,7 @@ def build_parser() -> argparse.ArgumentParser:
     for each in (put, unset, edit):
         each.add_argument("--project", action="store_true", help="in .tenuto/settings.toml of this project")
     for each in (show, get, put, unset, edit):
-        each.add_argument("-C", "--cwd", default="", metavar="DIR", help="in this directory")
+        add_directory(each, "in this directory")
     return parser
 
 

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Mapping
 from pathlib import Path
 
-from tenuto.cli.parsing import Parser, complain, parse_here, say, say_json
+from tenuto.cli.parsing import Parser, add_directory, complain, parse_here, say, say_json
 from tenuto.command.registry import command_names
 from tenuto.config.project import EXTENSIONS, find_upwards
 from tenuto.config.settings import Settings
@@ -31,7 +31,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("what", nargs="?", choices=("list", "check"), default="list", help="default: list")
     parser.add_argument("names", nargs="*", metavar="PATH|NAME", help="with check: a file, a folder, or a listed name")
-    parser.add_argument("-C", "--cwd", default="", metavar="DIR", help="the directory to look from")
+    add_directory(parser)
     parser.add_argument("--json", action="store_true", help="as one JSON object")
     return parser
 

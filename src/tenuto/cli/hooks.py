@@ -6,10 +6,9 @@ import argparse
 from collections.abc import Mapping
 from pathlib import Path
 
-from tenuto.cli.parsing import Parser, complain, parse_here, say, say_json
+from tenuto.cli.parsing import Parser, add_directory, complain, parse_here, say, say_json, settings_for
 from tenuto.config.consent import Verdict
 from tenuto.config.plugins.installed import all_hook_files
-from tenuto.config.sources import load_settings
 from tenuto.exit_codes import FAILED, OK
 from tenuto.extension.hooks.files import EVENTS, HookCommand, ReadHooks, read_hook_files
 from tenuto.extension.hooks.trusting import STATES, HookTrust
@@ -27,7 +26,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("what", nargs="?", choices=("list", "check"), default="list", help="default: list")
     parser.add_argument("--json", action="store_true", help="as one JSON object")
-    parser.add_argument("-C", "--cwd", default="", metavar="DIR", help="the directory to look from")
+    add_directory(parser)
     return parser
 
 
@@ -37,9 +36,7 @@ def run_hooks(arguments: tuple[str, ...], home: Path, environ: Mapping[str, str]
     if isinstance(asked, int):
         return asked
     parsed, cwd = asked
-    settings, problems = load_settings(home, cwd, environ)
-    for problem in problems:
-        complain(problem)
+    settings = settings_for(home, cwd, environ)
     files = all_hook_files(home, cwd, environ, shared=settings.hooks.shared) if settings.hooks.enabled else []
     read = read_hook_files(files)
     verdicts = HookTrust(cwd, home).verdicts(read.commands)

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from tenuto.cli.parsing import Parser, agrees, parse, say_json
+from tenuto.cli.parsing import Parser, add_directory, agrees, parse, say_json
 from tenuto.cli.progress import progress, working
 from tenuto.exit_codes import FAILED, OK
 from tenuto.guard.terminal import sanitize_line, write_text
@@ -61,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("paths", nargs="*", metavar="PATH", help="a session file, or the folder of one")
     parser.add_argument("--from", dest="agent", choices=names, help="list the sessions of one agent alone")
-    parser.add_argument("-C", "--cwd", default="", metavar="DIR", help="directory to assign the session to")
+    add_directory(parser, "directory to assign the session to")
     parser.add_argument("--force", action="store_true", help="import again what was imported before, as a new session")
     parser.add_argument("--json", action="store_true", help="one JSON array instead of lines")
     return parser

@@ -12,8 +12,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from tenuto.cli.parsing import Parser, complain, parse, say, say_json
-from tenuto.config.sources import load_settings
+from tenuto.cli.parsing import Parser, complain, parse, say, say_json, settings_for
 from tenuto.exit_codes import FAILED, INTERRUPTED, OK
 from tenuto.guard.secrets import KNOWN
 from tenuto.model.access.stored import StoreError, forget_key, read_stored, store_key
@@ -116,9 +115,7 @@ def _say_what_is_left(provider: str, home: Path, environ: Mapping[str, str]) -> 
 
 
 def _endpoints(home: Path, environ: Mapping[str, str]) -> Endpoints:
-    settings, problems = load_settings(home, None, environ)
-    for problem in problems:
-        complain(problem)
+    settings = settings_for(home, None, environ)
     return Endpoints(settings, home, environ)
 
 

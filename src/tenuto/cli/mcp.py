@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tenuto.cli.parsing import Parser, complain, parse_here, say, say_json
+from tenuto.cli.parsing import Parser, add_directory, complain, parse_here, say, say_json
 from tenuto.config.mcp.files import (
     Configured,
     McpFileError,
@@ -92,13 +92,14 @@ def build_parser() -> argparse.ArgumentParser:
 
 def _act(acts: Any, name: str, help_text: str) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = acts.add_parser(name, help=help_text, description=help_text)
-    parser.add_argument("-C", "--cwd", default="", metavar="DIR", help="the directory to look from")
+    add_directory(parser)
     return parser
 
 
 def run_mcp(arguments: tuple[str, ...], home: Path, environ: Mapping[str, str]) -> int:
     """Run `tenuto mcp ACT …`; returns the exit code: 0 done, 1 it failed, 2 bad usage."""
-    asked = parse_here(build_parser(), arguments or ("list",))
+    lists = not arguments or (arguments[0].startswith("-") and arguments[0] not in ("-h", "--help"))
+    asked = parse_here(build_parser(), ("list", *arguments) if lists else arguments)
     if isinstance(asked, int):
         return asked
     parsed, cwd = asked

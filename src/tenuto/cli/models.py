@@ -11,9 +11,8 @@ from pathlib import Path
 
 import msgspec
 
-from tenuto.cli.parsing import Parser, complain, parse, say, say_json
+from tenuto.cli.parsing import Parser, complain, parse, say, say_json, settings_for
 from tenuto.config.settings import Settings
-from tenuto.config.sources import load_settings
 from tenuto.core.errors import UsageError
 from tenuto.core.models import open_models
 from tenuto.core.state.extensions import Extensions
@@ -51,9 +50,7 @@ def run_models(arguments: tuple[str, ...], home: Path, environ: Mapping[str, str
     parsed = parse(build_parser(), arguments)
     if isinstance(parsed, int):
         return parsed
-    settings, problems = load_settings(home, None, environ)
-    for problem in problems:
-        complain(problem)
+    settings = settings_for(home, None, environ)
     if parsed.what == "refresh":
         return _refresh(home, settings.catalogue.url, as_json=parsed.json)
     return _list(settings, home, environ, as_json=parsed.json)

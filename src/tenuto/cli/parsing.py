@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, NoReturn, TypeVar
 
 from tenuto.cli.arguments import MOST, working_directory
+from tenuto.config.settings import Settings
+from tenuto.config.sources import load_settings
 from tenuto.exit_codes import BAD_USAGE
 from tenuto.guard.terminal import escape_json, sanitize_for_terminal, sanitize_line, write_text
 from tenuto.session.errors import SessionAmbiguous
@@ -79,6 +81,19 @@ def parse_here(parser: argparse.ArgumentParser, words: tuple[str, ...]) -> Asked
         return options
     cwd = working_directory(options.cwd)
     return complain(cwd) if isinstance(cwd, str) else Asked(options, cwd)
+
+
+def add_directory(parser: argparse.ArgumentParser, what: str = "the directory to look from") -> None:
+    """Let a parser know `-C DIR`, which `parse_here` reads."""
+    parser.add_argument("-C", "--cwd", default="", metavar="DIR", help=what)
+
+
+def settings_for(home: Path, cwd: Path | None, environ: Mapping[str, str]) -> Settings:
+    """Return the settings that hold in a directory; what is wrong with them is said."""
+    settings, problems = load_settings(home, cwd, environ)
+    for problem in problems:
+        complain(problem)
+    return settings
 
 
 def find_directory(home: Path, name: str) -> Path | int:

@@ -17,7 +17,7 @@ from msgspec import Raw
 
 from tenuto.cli.arguments import MODES, read_mode
 from tenuto.cli.output import write_bytes
-from tenuto.cli.parsing import Parser, complain, parse_here
+from tenuto.cli.parsing import Parser, add_directory, complain, parse_here
 from tenuto.compaction.measure.weight import estimate_tools
 from tenuto.config.sources import load_settings
 from tenuto.core.errors import EXPECTED_FAILURES, UsageError, describe_failure
@@ -103,7 +103,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("prompt", nargs="*", metavar="PROMPT", help=f"the user's text; default {PROMPT}")
     parser.add_argument("-m", "--model", default="", metavar="PROVIDER/NAME[:EFFORT]", help="the model to show it for")
     parser.add_argument("--mode", type=read_mode, metavar="{" + ",".join(MODES) + "}", help="what needs approval")
-    parser.add_argument("-C", "--cwd", default="", metavar="DIR", help="the directory to show it for")
+    add_directory(parser, "the directory to show it for")
     parser.add_argument("--json", action="store_true", help="the body of the request, byte for byte")
     return parser
 

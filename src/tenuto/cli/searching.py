@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tenuto.cli.arguments import working_directory
 from tenuto.cli.parsing import Parser, complain, parse, say, say_json
 from tenuto.cli.progress import progress
 from tenuto.exit_codes import FAILED, OK
+from tenuto.guard.terminal import write_status
 from tenuto.session.agents import SHORT_ID
 from tenuto.session.errors import SessionError
 from tenuto.session.library.catalog import newest_first, summarise_session
@@ -54,12 +55,22 @@ def run_search(arguments: tuple[str, ...], home: Path, environ: Mapping[str, str
     index_long_ones(folders)
     is_empty = True
     try:
-        for matches in search_sessions(question, folders, Stop(NEVER), branches=parsed.branches):
-            is_empty = False
-            _print(matches, as_json=parsed.json)
+        with progress("Searching sessions") as tell:
+            for matches in search_sessions(question, _counted(folders, tell), Stop(NEVER), branches=parsed.branches):
+                is_empty = False
+                write_status("")  # what was found stands alone in its rows
+                _print(matches, as_json=parsed.json)
     except ToolError as error:
         return complain(str(error))
-    return FAILED if is_empty else OK
+    if not is_empty:
+        return OK
+    return FAILED if parsed.json else complain("nothing was found", FAILED)
+
+
+def _counted(folders: Sequence[Path], tell: Callable[[int, int], None]) -> Iterator[Path]:
+    for number, folder in enumerate(folders):
+        tell(number, len(folders))
+        yield folder
 
 
 def _quoted(word: str) -> str:

@@ -55,13 +55,14 @@ def run_list(words: tuple[str, ...], home: Path) -> int:
     if isinstance(here, str):
         return complain(here)
     with progress(READING) as tell:
-        found = list_sessions(home, here, tell)
+        found = [one for one in list_sessions(home, here, tell) if matches(one, parsed.words)]
     for summary in found:
-        if matches(summary, parsed.words):
-            if parsed.json:
-                say_json(as_data(summary))
-            else:
-                say(as_line(summary))
+        if parsed.json:
+            say_json(as_data(summary))
+        else:
+            say(as_line(summary))
+    if not found and not parsed.json:
+        complain("no session has that" if parsed.words else "there are no sessions yet")
     return 0
 
 

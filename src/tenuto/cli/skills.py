@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tenuto.cli.parsing import Parser, complain, parse_here, say, say_json
+from tenuto.cli.parsing import Parser, add_directory, complain, parse_here, say, say_json
 from tenuto.config.commands import CommandFile, find_commands
 from tenuto.config.front_matter import Fault
 from tenuto.config.places import Where, user_home
@@ -29,7 +29,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("what", nargs="?", choices=("list", "check"), default="list", help="default: list")
     parser.add_argument("paths", nargs="*", metavar="PATH", help="with check: a SKILL.md, or its folder")
-    parser.add_argument("-C", "--cwd", default="", metavar="DIR", help="the directory to look from")
+    add_directory(parser)
     parser.add_argument("--json", action="store_true", help="as one JSON object")
     return parser
 

@@ -13,13 +13,13 @@ from typing import Literal, cast
 from msgspec import Struct
 
 from tenuto.cli.arguments import working_directory
-from tenuto.cli.parsing import Parser, complain, parse, say, say_json
+from tenuto.cli.parsing import Parser, add_directory, complain, parse, say, say_json
 from tenuto.cli.progress import progress
 from tenuto.exit_codes import OK
 from tenuto.protocol.usage import Usage
 from tenuto.session.library.catalog import session_directories
 from tenuto.session.library.spending import Read, Spent, read_spending
-from tenuto.text.figures import format_cost, format_count
+from tenuto.text.figures import format_cost, format_count, plural
 from tenuto.tui.chrome import home_relative
 
 DAYS = 30
@@ -55,7 +55,7 @@ def build_parser() -> argparse.ArgumentParser:
         "--days", type=int, default=DAYS, metavar="N", help=f"the last N days; 0: all (default: {DAYS})"
     )
     parser.add_argument("--here", action="store_true", help="only sessions of this directory")
-    parser.add_argument("-C", "--cwd", default="", metavar="DIR", help="with --here: of that directory")
+    add_directory(parser, "with --here: of that directory")
     parser.add_argument("--json", action="store_true", help="as one JSON object")
     return parser
 
@@ -140,7 +140,7 @@ def _tell(total: Sum, tables: Mapping[Group, Mapping[str, Sum]], days: int, home
     if not total.calls:
         say(f"Nothing was used in the last {days} days." if days else "Nothing was used.")
         return
-    say(f"{_figures(total)} in {total.sessions} sessions" + (f", the last {days} days" if days else ""))
+    say(f"{_figures(total)} in {plural(total.sessions, 'session')}" + (f", the last {days} days" if days else ""))
     for group, sums in tables.items():
         say("")
         for line in _table(group, sums, home):
@@ -153,7 +153,7 @@ def _tell(total: Sum, tables: Mapping[Group, Mapping[str, Sum]], days: int, home
 def _figures(one: Sum) -> str:
     used = one.usage
     sent = used.sent or 1
-    cost = (format_cost(used.cost) if used.cost is not None else "$?") + ("+" if one.unpriced and used.cost else "")
+    cost = "$?" if used.cost is None else format_cost(used.cost) + ("+" if one.unpriced else "")
     cached = used.cache_read * 100 // sent
     return f"{cost}  {format_count(used.sent)} in ({cached} % cached)  {format_count(used.output)} out"
 

@@ -1,8 +1,7 @@
-"""Commands on the context: compact it, show it, search what left it."""
+"""Commands on the context: compact it, show it."""
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Sequence
 
@@ -20,14 +19,13 @@ from tenuto.core.compacting.undo import (
     undo_compaction,
     undo_without_later_turns,
 )
-from tenuto.core.errors import TaskFailedError, UsageError
+from tenuto.core.errors import TaskFailedError
 from tenuto.core.runtime import Runtime
 from tenuto.core.state.live import LiveSession
 from tenuto.core.state.place import find_place
 from tenuto.core.state.prompt import build_system_entry, instructions_in
 from tenuto.core.state.reminders import due_messages, is_place_due, last_told
 from tenuto.core.state.request import describe_web_search
-from tenuto.protocol.entry import SEARCHING_KIND
 from tenuto.protocol.message import CompactionEntry, DeveloperMessage, Message, SystemMessage, UserMessage
 from tenuto.protocol.model import ModelFacts
 from tenuto.protocol.operation import (
@@ -43,10 +41,6 @@ from tenuto.protocol.usage import ContextReport
 from tenuto.text.bounding import shorten
 from tenuto.text.estimate import estimate_text
 from tenuto.text.figures import describe_origin, format_count, format_prices
-from tenuto.tool.output import clean_text
-from tenuto.tool.run.context import ToolError
-from tenuto.tool.search.record import Question, Span, agent_records, recall
-from tenuto.tool.search.search import run_stoppable
 
 UNDO = re.compile(r"(?:undo|redo|undo fork|undo drop|undo up-to(?: #?\d+)?)\Z")
 CHOSEN = re.compile(r"(up-to|from)(?:\s+#?(\d+)(?:\s+(.*))?)?\Z", re.DOTALL)
@@ -245,47 +239,6 @@ async def run_context(runtime: Runtime, argument: str) -> list[CommandOutcome]:
     if is_place_due(last_told(live.session.get_llm_history()), live.session.cwd):
         live.reminders.place = await find_place(live.session.cwd, live.tool_context.environ)
     return [ShowContext(report_context(live))]
-
-
-PATIENCE = 0.5
-"""Seconds of a search after which it is said to go on."""
-
-
-async def run_recall(runtime: Runtime, argument: str) -> list[CommandOutcome]:
-    """Search the active path for words or a `/regular expression/`, or show entries by their `#seq`."""
-    if not argument:
-        return [Say("Say what to look for: /recall WORDS, /recall /REGEX/, or /recall #120-140.", "warning")]
-    session = runtime.live.session
-    entries, outputs = session.path(), session.store.outputs
-    agents = agent_records(session.directory, branches=False)
-    try:
-        question = parse_question(argument)
-        search = asyncio.ensure_future(run_stoppable(lambda stop: recall(question, entries, outputs, stop, agents)))
-        text = await _wait_for(search, runtime)
-    except ToolError as error:
-        raise UsageError(str(error)) from error
-    return [Say(clean_text(text))]
-
-
-async def _wait_for(search: asyncio.Future[str], runtime: Runtime) -> str:
-    """Return what was found; a search that takes its time is said to go on."""
-    try:
-        if not (await asyncio.wait({search}, timeout=PATIENCE))[0]:
-            count = runtime.live.session.highest_seq
-            runtime.live.notify(f"Searching {count:,} entries of the session …", kind=SEARCHING_KIND)
-        return await search
-    except asyncio.CancelledError:
-        search.cancel()
-        raise
-
-
-def parse_question(argument: str) -> Question:
-    """Return what the user asks for. Raises `ToolError`."""
-    if argument.startswith("#"):
-        return Question(span=Span.parse(argument), private=True)
-    if len(argument) > 2 and argument.startswith("/") and argument.endswith("/"):
-        return Question(query=argument[1:-1], regex=True, private=True)
-    return Question(query=argument, private=True)
 
 
 def report_context(live: LiveSession) -> ContextReport:

@@ -122,7 +122,7 @@ COMMANDS: tuple[Command, ...] = (
         "find what was said or done, however long ago",
         "WORDS or /REGEX/ or #SEQ-SEQ",
         stoppable=True,
-        topic="compaction_commands",
+        topic="search_commands",
     ),
     Command(
         "search",

@@ -1,25 +1,28 @@
-"""`/search`: what was said in any session of this project; a picked match opens its session there."""
+"""`/recall`: what was said in this session. `/search`: in any of the project; a match opens its session there."""
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 from tenuto.command.outcome import Choice, Choose, CommandOutcome, FindText, Say
 from tenuto.command.session_commands import age
 from tenuto.core.errors import UsageError
 from tenuto.core.runtime import Runtime
+from tenuto.protocol.event import CommandProgressEvent
 from tenuto.protocol.operation import OpenSessionOperation
 from tenuto.session.agents import SHORT_ID
 from tenuto.session.library.catalog import newest_first, summarise_session
 from tenuto.session.log.lock import lock_owner
 from tenuto.session.store import agent_directories
 from tenuto.text.bounding import shorten
+from tenuto.tool.output import clean_text
 from tenuto.tool.run.context import ToolError
 from tenuto.tool.search.project import search_sessions
-from tenuto.tool.search.record import Found, Question, excerpt
+from tenuto.tool.search.record import Found, Question, Span, agent_records, excerpt, recall
 from tenuto.tool.search.search import Stop, run_stoppable
 
 MOST = 50
@@ -28,6 +31,30 @@ _PLACE = re.compile(r"(\S+)#(\d+) (.*)", re.DOTALL)
 """What a picked row passes on: session, entry, how its line begins."""
 _SPLIT = re.compile(r"[*`\s]{2,}|[*`]|\n")
 """Where a line on the screen may be another than in the log: marks of Markdown, and white space."""
+
+
+async def run_recall(runtime: Runtime, argument: str) -> list[CommandOutcome]:
+    """Search the active path for words or a `/regular expression/`, or show entries by their `#seq`."""
+    if not argument:
+        return [Say("Say what to look for: /recall WORDS, /recall /REGEX/, or /recall #120-140.", "warning")]
+    session = runtime.live.session
+    entries, outputs = session.path(), session.store.outputs
+    agents = agent_records(session.directory, branches=False)
+    try:
+        question = parse_question(argument)
+    except ToolError as error:
+        raise UsageError(str(error)) from error
+    text = await _search(runtime, lambda stop: recall(question, entries, outputs, stop, agents))
+    return [Say(clean_text(text))]
+
+
+def parse_question(argument: str) -> Question:
+    """Return what the user asks for. Raises `ToolError`."""
+    if argument.startswith("#"):
+        return Question(span=Span.parse(argument), private=True)
+    if len(argument) > 2 and argument.startswith("/") and argument.endswith("/"):
+        return Question(query=argument[1:-1], regex=True, private=True)
+    return Question(query=argument, private=True)
 
 
 async def run_search(runtime: Runtime, argument: str) -> list[CommandOutcome]:
@@ -40,13 +67,31 @@ async def run_search(runtime: Runtime, argument: str) -> list[CommandOutcome]:
     is_regex = len(argument) > 2 and argument.startswith("/") and argument.endswith("/")
     question = Question(query=argument[1:-1] if is_regex else argument, regex=is_regex, limit=MOST, private=True)
     folders = _folders(runtime.home, runtime.live.session.cwd)
-    try:
-        rows = await run_stoppable(lambda stop: tuple(_rows(question, folders, stop)))
-    except ToolError as error:
-        raise UsageError(str(error)) from error
+    rows = await _search(runtime, lambda stop: tuple(_rows(question, folders, stop)))
     if not rows:
         return [Say("No session of this project has that. tenuto search looks into those of all projects.")]
     return [Choose(f"{shorten(argument, 40)}, in the sessions of this project", "search", rows, in_order=True)]
+
+
+T = TypeVar("T")
+
+
+async def _search(runtime: Runtime, work: Callable[[Stop], T]) -> T:
+    """Run a search, and tell the front-ends how far it is. Raises `UsageError`."""
+    told = ""
+
+    def tell(text: str) -> None:
+        nonlocal told
+        told = text
+        runtime.bus.publish(CommandProgressEvent(session_id=runtime.session_id, text=text))
+
+    try:
+        return await run_stoppable(work, lambda reached: tell(f"Searching, entries: {reached}"))
+    except ToolError as error:
+        raise UsageError(str(error)) from error
+    finally:
+        if told:
+            tell("")
 
 
 def _folders(home: Path, cwd: Path) -> Iterator[Path]:

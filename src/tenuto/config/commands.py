@@ -6,7 +6,6 @@ the place they lie in.
 
 from __future__ import annotations
 
-import os
 import re
 from functools import lru_cache
 from pathlib import Path
@@ -14,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from tenuto.config.front_matter import Fault, read_front_matter
-from tenuto.config.places import Layout, Origin, Place, Where, find_named, find_places, stamp_of, walk
+from tenuto.config.places import Layout, Origin, Place, Wanted, Where, find_files, find_named, stamp_of
 from tenuto.config.programs import ProjectTrust, describe_wishes
 from tenuto.config.project import RefusedFileError, read_text
 from tenuto.text.bounding import shorten
@@ -102,30 +101,28 @@ class CommandFiles(msgspec.Struct, frozen=True):
         return (*self.problems, *said)
 
 
+_WANTED = Wanted(
+    kind="commands",
+    most=MAX_COMMANDS,
+    counts=lambda path: path.suffix == ".md" and path.name != "README.md",
+    depth=lambda place: 0 if place.folder.name == _FLAT else DEPTH,
+)
+
+
 def find_commands(where: Where) -> CommandFiles:
     """Return all command files that are there. Files that did not change are not read again."""
     files: list[CommandFile] = []
     problems: list[str] = []
     counted: dict[str, str] = {}
-    seen: set[str] = set()
     trust = ProjectTrust(where)
-    for place in find_places(where, LAYOUT):
-        is_flat = place.folder.name == _FLAT
-        for path in walk(place, problems, 0 if is_flat else DEPTH):
-            real = os.path.realpath(path)
-            if path.suffix != ".md" or path.name == "README.md" or real in seen:
-                continue
-            if len(files) == MAX_COMMANDS:
-                problems.append(f"there are more than {MAX_COMMANDS} commands; {place.folder} is not read to its end")
-                return CommandFiles(tuple(files), tuple(problems))
-            seen.add(real)
-            file = _read_command(path, place, stamp_of(path))
-            if file.origin == "project" and not trust.covers_command(file.name, path, file.shell, file.wishes):
-                file = msgspec.structs.replace(file, waits=bool(file.shell), is_withheld=True)
-            if file.is_usable:
-                by = counted.setdefault(file.name, file.path)
-                file = msgspec.structs.replace(file, shadowed_by=by if by != file.path else "")
-            files.append(file)
+    for path, place in find_files(where, LAYOUT, _WANTED, problems):
+        file = _read_command(path, place, stamp_of(path))
+        if file.origin == "project" and not trust.covers_command(file.name, path, file.shell, file.wishes):
+            file = msgspec.structs.replace(file, waits=bool(file.shell), is_withheld=True)
+        if file.is_usable:
+            by = counted.setdefault(file.name, file.path)
+            file = msgspec.structs.replace(file, shadowed_by=by if by != file.path else "")
+        files.append(file)
     return CommandFiles(tuple(files), tuple(problems))
 
 

@@ -8,7 +8,7 @@ own.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Literal, Protocol, TypeVar
@@ -129,6 +129,33 @@ def walk(place: Place, problems: list[str], depth: int, stop: str = "") -> Itera
                 pending += [(Path(entry.path), level + 1)] if level < depth else []
             else:
                 yield Path(entry.path)
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """Which files count: at most `most` of all places, called `kind`; `depth` folders down, `stop` as `walk` has it."""
+
+    kind: str
+    most: int
+    counts: Callable[[Path], bool]
+    depth: Callable[[Place], int]
+    stop: str = ""
+
+
+def find_files(where: Where, layout: Layout, wanted: Wanted, problems: list[str]) -> Iterator[tuple[Path, Place]]:
+    """Yield each file once, whatever leads to it, with its place, the nearest first; what is left out is named."""
+    seen: set[str] = set()
+    for place in find_places(where, layout):
+        for path in walk(place, problems, wanted.depth(place), wanted.stop):
+            real = os.path.realpath(path)
+            if not wanted.counts(path) or real in seen:
+                continue
+            if len(seen) == wanted.most:
+                problems.append(
+                    f"there are more than {wanted.most} {wanted.kind}; {place.folder} is not read to its end"
+                )
+                return
+            seen.add(real)
+            yield path, place
 
 
 class Named(Protocol):

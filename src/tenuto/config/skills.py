@@ -18,7 +18,7 @@ import msgspec
 
 from tenuto.config.front_matter import Fault, FrontMatter, read_front_matter
 from tenuto.config.imports import clean_instructions
-from tenuto.config.places import Layout, Origin, Place, Where, find_named, find_places, stamp_of, walk
+from tenuto.config.places import Layout, Origin, Place, Wanted, Where, find_files, find_named, stamp_of
 from tenuto.config.programs import ProjectTrust, describe_wishes, runs_something
 from tenuto.config.project import RefusedFileError, read_text
 
@@ -124,35 +124,27 @@ def _first(file: SkillFile) -> str:
     return f"line {fault.line}: {fault.text}"
 
 
+_WANTED = Wanted(
+    kind="skills", most=MAX_SKILLS, counts=lambda path: path.name == FILE, depth=lambda _place: DEPTH, stop=FILE
+)
+
+
 def find_skills(where: Where) -> Skills:
     """Return all skills that are there. Files that did not change are not read again."""
     files: list[SkillFile] = []
     problems: list[str] = []
     counted: dict[str, str] = {}
-    seen: set[str] = set()
     trust = ProjectTrust(where)
-    for place in find_places(where, LAYOUT):
-        for path in walk(place, problems, DEPTH, stop=FILE):
-            real = os.path.realpath(path)
-            if path.name != FILE or real in seen:
-                continue
-            if len(files) == MAX_SKILLS:
-                problems.append(f"there are more than {MAX_SKILLS} skills; {place.folder} is not read to its end")
-                return Skills(tuple(files), tuple(problems))
-            seen.add(real)
-            file = _read_skill(path, place, stamp_of(path))
-            skill = file.skill
-            if (
-                skill is not None
-                and file.origin == "project"
-                and not trust.covers_skill(skill.name, path, skill.wishes)
-            ):
-                skill = msgspec.structs.replace(skill, is_withheld=True)
-                file = msgspec.structs.replace(file, skill=skill, waits=runs_something(path))
-            if skill is not None and not file.waits:
-                by = counted.setdefault(skill.name, file.path)
-                file = msgspec.structs.replace(file, shadowed_by=by if by != file.path else "")
-            files.append(file)
+    for path, place in find_files(where, LAYOUT, _WANTED, problems):
+        file = _read_skill(path, place, stamp_of(path))
+        skill = file.skill
+        if skill is not None and file.origin == "project" and not trust.covers_skill(skill.name, path, skill.wishes):
+            skill = msgspec.structs.replace(skill, is_withheld=True)
+            file = msgspec.structs.replace(file, skill=skill, waits=runs_something(path))
+        if skill is not None and not file.waits:
+            by = counted.setdefault(skill.name, file.path)
+            file = msgspec.structs.replace(file, shadowed_by=by if by != file.path else "")
+        files.append(file)
     return Skills(tuple(files), tuple(problems))
 
 

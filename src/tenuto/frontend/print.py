@@ -23,11 +23,12 @@ from tenuto.core.start import Start
 from tenuto.exit_codes import BAD_USAGE, FAILED, INTERRUPTED, LIMIT_REACHED, OK
 from tenuto.frontend.headless import HeadlessRun, run_headless
 from tenuto.frontend.result import Ended, describe_result, exit_code
-from tenuto.guard.terminal import escape_json, sanitize_for_terminal, write_text
-from tenuto.protocol.entry import MOVED_KIND, RESTORED_KIND, SEARCHING_KIND, WAITING_KIND, Mode
+from tenuto.guard.terminal import escape_json, sanitize_for_terminal, write_status, write_text
+from tenuto.protocol.entry import MOVED_KIND, RESTORED_KIND, WAITING_KIND, Mode
 from tenuto.protocol.event import (
     AnyEvent,
     CallRefusedEvent,
+    CommandProgressEvent,
     CompactionEndEvent,
     CompactionProposedEvent,
     NoticeEvent,
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     from tenuto.frontend.stream import Interrupt
 
 OutputFormat = Literal["text", "json", "stream-json", "events"]
-TOLD_KINDS = frozenset({MOVED_KIND, RESTORED_KIND, SEARCHING_KIND, WAITING_KIND})
+TOLD_KINDS = frozenset({MOVED_KIND, RESTORED_KIND, WAITING_KIND})
 """Notices that say what becomes of a command: they are told although nothing is wrong."""
 
 
@@ -100,6 +101,8 @@ class TextOutput:
         match event:
             case NoticeEvent() if event.level != "info" or event.kind in TOLD_KINDS:
                 self._say(event.text)
+            case CommandProgressEvent():
+                write_status(event.text)
             case CompactionEndEvent():
                 self._say(describe_compaction(event))
             case CompactionProposedEvent():

@@ -25,8 +25,6 @@ PLACE_KIND = "place"
 SKILL_KIND = "skill:"
 """Begins the kind of the note that tells a loaded skill; the seq of its entry ends it."""
 WAITING_KIND = "waiting for jobs"
-SEARCHING_KIND = "searching"
-"""The kind of the notice that a search takes its time."""
 FAILED_KIND = "failed"
 """The kind of the notice that keeps why a task failed, so that a resumed transcript says it as well."""
 TodoStatus = Literal["pending", "in_progress", "done", "cancelled"]

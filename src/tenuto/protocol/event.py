@@ -362,6 +362,12 @@ class HooksRunningEvent(Event, frozen=True, kw_only=True, tag="hooks_running"):
     names: tuple[str, ...] = ()
 
 
+class CommandProgressEvent(Event, frozen=True, kw_only=True, tag="command_progress"):
+    """How far a command is that takes its time, one line; empty: it is done."""
+
+    text: str = ""
+
+
 class ExtensionStatusEvent(Event, frozen=True, kw_only=True, tag="extension_status"):
     """What an extension has in the footer is now `text`, one line; empty: nothing any more."""
 
@@ -516,6 +522,7 @@ AnyEvent = (
     | QueueChangedEvent
     | PromptReturnedEvent
     | NoticeEvent
+    | CommandProgressEvent
     | ExtensionStatusEvent
     | ShellStartedEvent
     | ShellOutputEvent

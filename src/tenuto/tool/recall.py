@@ -13,6 +13,8 @@ from tenuto.tool.search.record import Question, Span, agent_records, recall, rec
 from tenuto.tool.search.search import run_stoppable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tenuto.tool.run.arguments import RecallArguments
 
 
@@ -35,19 +37,26 @@ class RecallTool(BuiltinTool):
             span=Span.parse(seq) if seq.strip() else Span() if slash and not arguments.query.strip() else None,
             limit=arguments.limit,
         )
-        history = context.history
+        history, tell = context.history, _teller(context)
         if arguments.scope == "project":
             return await _recall_project(question, name.strip(), context, branches=arguments.branches)
         if slash:
             folder = find_agent(context.session.directory, name.strip())
             if folder is None:
                 raise ToolError(f"There is no sub-agent {shorten(name, 40)} of this session, or several begin so.")
-            text = await run_stoppable(lambda stop: recall_agent(question, folder, stop, branches=arguments.branches))
+            text = await run_stoppable(
+                lambda stop: recall_agent(question, folder, stop, branches=arguments.branches), tell
+            )
             return ToolOutput.of_text(clean_text(text))
         entries = history.everything() if arguments.branches else history.path()
         agents = agent_records(context.session.directory, branches=arguments.branches)
-        text = await run_stoppable(lambda stop: recall(question, entries, context.outputs, stop, agents))
+        text = await run_stoppable(lambda stop: recall(question, entries, context.outputs, stop, agents), tell)
         return ToolOutput.of_text(clean_text(text))
+
+
+def _teller(context: ToolContext) -> Callable[[str], None]:
+    """Return what shows how far a search is, as live output that writes over itself."""
+    return lambda reached: context.emit(f"\rSearching, entries: {reached}")
 
 
 async def _recall_project(question: Question, name: str, context: ToolContext, *, branches: bool) -> ToolOutput:
@@ -56,5 +65,7 @@ async def _recall_project(question: Question, name: str, context: ToolContext, *
     others = context.other_sessions
     if others is None:
         raise ToolError("The other sessions of this project are not at hand.")
-    text = await run_stoppable(lambda stop: recall_project(question, name, others(), stop, branches=branches))
+    text = await run_stoppable(
+        lambda stop: recall_project(question, name, others(), stop, branches=branches), _teller(context)
+    )
     return ToolOutput.of_text(clean_text(text))

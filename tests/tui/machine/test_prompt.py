@@ -171,6 +171,14 @@ def test_a_slash_asks_for_completions_and_an_old_answer_is_left_out():
     assert driver.state.completion is None
 
 
+def test_an_answer_that_comes_when_the_line_was_sent_opens_nothing():
+    driver = Driver()
+    [asked] = [each for each in driver.type("/add-dir ..") if isinstance(each, Complete)]
+    driver.feed(SendDraft())
+    driver.feed(CompletionOffered(asked.generation, 9, 11, (CompletionItem("../", "../"),)))
+    assert driver.state.completion is None
+
+
 def test_tab_puts_the_completion_in_and_enter_runs_a_whole_command():
     driver = Driver()
     driver.type("/mo")

@@ -56,7 +56,7 @@ The discount was taken off **twice**: `total()` multiplied by `1 - discount` onc
 | 2 × 10.00, 50 % off | 5.00 | 10.00 |
 | 2 × 10.00, no discount | 20.00 | 20.00 |
 
-- [x] the total is mended
+- [x] the total is fixed
 - [ ] the orders of March are charged again
 
 ```python
@@ -100,7 +100,7 @@ def conversation() -> list[AnyEvent]:
     ran = ShellView(command="x", exit_code=0, ending=ending)
     return [
         OPENED,
-        user("Find out why the discount is wrong, mend it, and run the tests."),
+        user("Find out why the discount is wrong, fix it, and run the tests."),
         STARTED,
         thought("Where is the total made?", 4.2),
         *call(1, "read", '{"path":"shop/price.py"}', read),
@@ -144,7 +144,7 @@ def asking_a_question() -> list[AnyEvent]:
 def asking_for_a_change() -> list[AnyEvent]:
     view = DiffView(path="shop/area.py", diff=DIFF, added=3, removed=3)
     return [
-        OPENED, user("Mend the area."), STARTED,
+        OPENED, user("Fix the area."), STARTED,
         ApprovalRequestedEvent(
             session_id=SESSION, request_id="r1", call_id="c9", tool="edit", summary="shop/area.py",
             detail="shop/area.py", reason="changes a file (mode: ask)", diffs=(view,),
@@ -168,9 +168,9 @@ SUMMARY = """\
 Find out which orders of the last weeks were charged wrongly.
 ## Progress
 - [x] Read the order logs of nine weeks
-- [ ] Mend the total in `shop/price.py`
+- [ ] Fix the total in `shop/price.py`
 ## Key Decisions
-- **Mend the code first**: then the orders are charged again."""
+- **Fix the code first**: then the orders are charged again."""
 
 
 def compacted() -> list[AnyEvent]:
@@ -195,10 +195,10 @@ def working_through_a_list() -> list[AnyEvent]:
     todos = (
         TodoItem(text="Read the code", status="done"),
         TodoItem(text="Write a failing test", status="in_progress"),
-        TodoItem(text="Mend the total"),
+        TodoItem(text="Fix the total"),
         TodoItem(text="Run the tests"),
     )
-    return [OPENED, user("Mend it."), STARTED, TodoChangedEvent(session_id=SESSION, items=todos)]
+    return [OPENED, user("Fix it."), STARTED, TodoChangedEvent(session_id=SESSION, items=todos)]
 
 
 def tree() -> Choose:
@@ -207,7 +207,7 @@ def tree() -> Choose:
         ("Find out why the discount is wrong", 0, "●", "9:10"),
         ("Try it with decimals", 1, "○", "9:14 · left"),
         ("and write a test for it", 1, "○", "9:15 · left"),
-        ("Mend it where the total is made", 0, "●", "9:21 · here"),
+        ("Fix it where the total is made", 0, "●", "9:21 · here"),
     )
     choices = tuple(
         Choice(

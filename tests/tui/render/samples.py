@@ -96,7 +96,7 @@ DIFF = """\
  end = 3"""
 
 PLAN = """\
-# Mend the total
+# Fix the total
 
 1. Write a **failing test** for a discount of 50 %
 2. Take the discount off once, in `shop/price.py`
@@ -222,7 +222,7 @@ def tool_items() -> list[Item]:
         tool(
             "plan",
             state="done",
-            arguments='{"plan":"# Mend the total"}',
+            arguments='{"plan":"# Fix the total"}',
             result=result("plan", "approved", ui=(PlanView(text=PLAN, outcome="approved", mode="edits", edited=True),)),
         ),
         tool(
@@ -282,7 +282,7 @@ def other_items() -> list[Item]:
     )
     thoughts = "\n".join(f"thought {number}" for number in range(7))
     return [
-        UserItem(text="Please mend the area function.\n\nIt is wrong.", images=(image,), seq=4, final=True),
+        UserItem(text="Please fix the area function.\n\nIt is wrong.", images=(image,), seq=4, final=True),
         UserItem(text="and run the tests", seq=0),
         UserItem(text="\n".join(f"pasted {number}" for number in range(40)), seq=9, origin="command", final=True),
         ThinkingItem(text=thoughts, final=True, seconds=12.3),

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tenuto.cli.doctor import brought, files, guards, models, programs, screen
 from tenuto.cli.doctor.rows import Row, State, Streams, Surroundings, count_states, print_rows
-from tenuto.cli.parsing import Parser, parse_here, say_json
+from tenuto.cli.parsing import Parser, add_directory, parse_here, say_json
 from tenuto.config.sources import read_sources, settings_of
 from tenuto.core.models import open_models
 from tenuto.exit_codes import FAILED, OK
@@ -71,7 +71,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--online", action="store_true", help="ask each server that has a key for its models")
     parser.add_argument("--json", action="store_true", help="as one JSON object")
-    parser.add_argument("-C", "--cwd", default="", metavar="DIR", help="the directory to check for")
+    add_directory(parser, "the directory to check for")
     return parser
 
 

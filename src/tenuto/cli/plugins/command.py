@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from tenuto.cli.arguments import working_directory
-from tenuto.cli.parsing import Parser, agrees, complain, parse, say, say_json
+from tenuto.cli.parsing import Parser, add_directory, agrees, complain, parse, say, say_json
 from tenuto.cli.plugins.obtaining import MarketplaceFound, Staged, Wanted, obtained, read_wanted
 from tenuto.config.plugins.installed import (
     Added,
@@ -54,7 +54,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--ref", default="", metavar="REF", help="with add: a branch, tag or commit")
     parser.add_argument("--yes", action="store_true", help="do not ask: it is agreed to")
     parser.add_argument("--json", action="store_true", help="with list: as one JSON object")
-    parser.add_argument("--cwd", default="", metavar="DIR", help="the directory that a PATH is seen from")
+    add_directory(parser, "the directory that a PATH is seen from")
     return parser
 
 

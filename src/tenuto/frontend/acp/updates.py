@@ -51,6 +51,7 @@ from tenuto.protocol.event import (
     ChildEndedEvent,
     ChildProgressEvent,
     ChildTranscriptEvent,
+    CommandProgressEvent,
     CompactionEndEvent,
     CompactionProgressEvent,
     CompactionProposedEvent,
@@ -212,6 +213,7 @@ def updates_of(event: AnyEvent, told: Told, around: Around) -> Step:  # noqa: PL
             | ChildTranscriptEvent()
             | HooksRunningEvent()
             | ExtensionStatusEvent()  # a line of a screen of ours
+            | CommandProgressEvent()  # the same
             | QueueChangedEvent()
             | ShellStartedEvent()  # commands of the user belong to the screens
             | ShellOutputEvent()

@@ -218,7 +218,7 @@ def summarise_session(directory: Path) -> SessionSummary | None:
 
 
 def _has_content(state: SessionState) -> bool:
-    return bool(state.messages or state.queue or state.title)
+    return bool(state.messages or state.queue or state.title or state.first_text)
 
 
 def _unreadable(directory: Path, meta: Meta) -> str:

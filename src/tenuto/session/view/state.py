@@ -26,6 +26,7 @@ from tenuto.protocol.entry import (
     PlanEntry,
     QueuedEntry,
     QueueEditEntry,
+    ShellEntry,
     SkillEntry,
     TitleEntry,
     TodoEntry,
@@ -58,8 +59,8 @@ class SessionState(msgspec.Struct, kw_only=True, omit_defaults=True):
     that the model was told of last. `model` is empty and `mode` is `None` until an entry sets them. `plan` is the
     approved plan that the work follows, empty when there is none or its todo list is done. `skills` are the loaded
     ones, the newest last. `directories` count as workspace too. `usage` is the sum over all calls, `compactions` counts
-    the undone ones too. `first_text` and `last_text` are the beginnings of the first and last user message. Times are
-    seconds since the epoch.
+    the undone ones too. `first_text` and `last_text` are the beginnings of the first and last user message; without
+    one the first is a `!command`. Times are seconds since the epoch.
     """
 
     cwd: str = ""
@@ -217,12 +218,20 @@ def _unqueue(state: SessionState, seq: int) -> None:
 
 
 def _user(state: SessionState, entry: UserMessage) -> None:
+    is_first = not state.messages
     state.messages += 1
     if entry.from_queued:
         _unqueue(state, entry.from_queued)
     text = text_of(entry.parts)[:_TEXT_LENGTH]
-    state.first_text = state.first_text or text
+    if is_first or not state.first_text:
+        state.first_text = text or state.first_text
     state.last_text = text
+
+
+def _shell(state: SessionState, entry: ShellEntry) -> None:
+    """A session that has nothing but commands of the user's is known by the first of them."""
+    sign = "!!" if entry.excluded else "!"
+    state.first_text = state.first_text or f"{sign}{entry.command}"[:_TEXT_LENGTH]
 
 
 def _assistant(state: SessionState, entry: AssistantMessage) -> None:
@@ -266,6 +275,7 @@ _SESSION_FOLDS: dict[type[msgspec.Struct], Callable[[SessionState, Any], None]] 
     DequeuedEntry: _dequeued,
     QueueEditEntry: _queue_edited,
     UserMessage: _user,
+    ShellEntry: _shell,
     AssistantMessage: _assistant,
     UsageEntry: _cost,
     CompactionEntry: _compaction,

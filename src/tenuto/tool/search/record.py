@@ -195,6 +195,7 @@ class _Search:
         try:
             with self._narrowed(matcher.needs if may_narrow else ()) as entries:
                 saw_all = not isinstance(entries, Narrowed)
+                self._stop.whole += 0 if isinstance(entries, Narrowed) else len(entries)
                 blocks, note = self._find(entries, matcher)
             late = "The search ran out of time; a simpler question sees more." if self._stop.is_due() else ""
             if not blocks:
@@ -226,7 +227,8 @@ class _Search:
         return narrow(self._entries, needs) or nullcontext(self._entries)
 
     def _look(self, entries: Iterable[HistoryEvent], matcher: Matcher, stop: Due) -> Iterator[Found]:
-        return _matches(self._question, entries, outputs=self._outputs, matcher=matcher, stop=stop)
+        counted = self._stop.counting(entries)
+        return _matches(self._question, counted, outputs=self._outputs, matcher=matcher, stop=stop)
 
     def _find(self, entries: Narrowed | Sequence[HistoryEvent], matcher: Matcher) -> tuple[list[str], str]:
         """Return the newest matches and the very first one, and a note on them."""

@@ -13,7 +13,7 @@ import re
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -29,6 +29,8 @@ T = TypeVar("T")
 SEARCH_SECONDS = 60.0
 """A search that takes longer ends with what it has found."""
 _STOP_SECONDS = 3.0
+TELL_SECONDS = 1.0
+"""Seconds between two times that a search says how far it is."""
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,7 +71,11 @@ class Source(Protocol):
 
 
 class Stop:
-    """Ends a search from outside: by a flag, and by killing the program that it waits for."""
+    """What a search and those who wait for it know of each other: when it has to end, how far it is.
+
+    It is ended by a flag, and by killing the program that it waits for. `looked` counts what it has looked at, `whole`
+    what there is to look at, 0 where nobody knows.
+    """
 
     def __init__(self, seconds: float = SEARCH_SECONDS) -> None:
         """Give it so many seconds."""
@@ -77,6 +83,18 @@ class Stop:
         self._process: subprocess.Popen[bytes] | None = None
         self._deadline = time.monotonic() + seconds
         self.is_late = False
+        self.looked = self.whole = 0
+
+    def counting(self, items: Iterable[T]) -> Iterator[T]:
+        """Yield the items, and count them as looked at."""
+        for item in items:
+            self.looked += 1
+            yield item
+
+    @property
+    def reached(self) -> str:
+        """How far the search is, as `12,000 of 300,000`."""
+        return f"{self.looked:,} of {self.whole:,}" if self.whole >= self.looked else f"{self.looked:,}"
 
     def watch(self, process: subprocess.Popen[bytes]) -> None:
         """Kill `process` when stopped."""
@@ -101,13 +119,23 @@ class Stop:
                 self._process.kill()
 
 
-async def run_stoppable(work: Callable[[Stop], T]) -> T:
-    """Run `work` in a thread; a cancellation stops it and waits until it is gone."""
+def _ignore(_: str) -> None:
+    """Nobody waits to hear how far a search is."""
+
+
+async def run_stoppable(work: Callable[[Stop], T], tell: Callable[[str], None] = _ignore) -> T:
+    """Run `work` in a thread; a cancellation stops it and waits until it is gone.
+
+    Work of more than a moment says each second how far it is (`Stop.reached`).
+    """
     stop = Stop()
     task = asyncio.ensure_future(asyncio.to_thread(work, stop))
     late = asyncio.get_running_loop().call_later(SEARCH_SECONDS + 1, stop.set)
     try:
-        return await asyncio.shield(task)
+        while not (await asyncio.wait({task}, timeout=TELL_SECONDS))[0]:
+            if stop.looked:
+                tell(stop.reached)
+        return task.result()
     except asyncio.CancelledError:
         stop.set()
         await asyncio.wait({task}, timeout=_STOP_SECONDS)

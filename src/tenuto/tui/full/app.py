@@ -460,7 +460,7 @@ class TenutoApp(App[None], inherit_bindings=False):
         return had and self.runner.state.contexts[0] not in ABOVE_PROMPT
 
     def _copy_selection(self) -> bool:
-        text = self.transcript.pointer.selected or self.composer.selected_text
+        text = self.transcript.pointer.selected or self.composer.chosen
         if not text:
             return False
         self.alerts.copy(text)

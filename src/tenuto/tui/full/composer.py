@@ -20,7 +20,6 @@ from textual.geometry import Offset, Region
 from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import TextArea
-from textual.widgets.text_area import Selection
 
 from tenuto.command.registry import Command
 from tenuto.guard.terminal import BLANK, blank_for_terminal
@@ -100,6 +99,7 @@ class Composer(TextArea):
         self._own_commands = own_commands
         self._styled: object = None
         self._has_caret = True
+        self._marked: tuple[int, int] | None = None
 
     def invite(self, placeholder: str, has_caret: bool) -> None:
         """Say this while there is no text; show the caret, or leave it to what has the keyboard."""
@@ -143,15 +143,19 @@ class Composer(TextArea):
         self.tell()
 
     def mark(self, span: tuple[int, int] | None) -> None:
-        """Show these characters as selected; the cursor, which stays, is the first or the last of them."""
-        if span is None:
-            self.unselect()
-            return
-        begin, end = span
-        self.selection = Selection(self._location(begin if self.cursor > begin else end), self.cursor_location)
+        """Show these characters as selected, wherever the cursor is, which stays."""
+        self._marked = span
+        self._line_cache.clear()  # pyright: ignore[reportUnknownMemberType]
+        self.refresh()
+
+    @property
+    def chosen(self) -> str:
+        """The text that is marked, or selected with the mouse or Shift."""
+        return self.text[slice(*self._marked)] if self._marked is not None else self.selected_text
 
     def unselect(self) -> None:
         """Let go of what is selected; the cursor stays."""
+        self.mark(None)
         self.move_cursor(self.cursor_location)
 
     def update_suggestion(self) -> None:
@@ -255,7 +259,13 @@ class Composer(TextArea):
 
     def get_line(self, line_index: int) -> Text:
         """Return a line as it is painted: what was pasted may have what must not reach the terminal (R-088)."""
-        return Text(blank_for_terminal(self.document.get_line(line_index)), end="", no_wrap=True)
+        line = Text(blank_for_terminal(self.document.get_line(line_index)), end="", no_wrap=True)
+        style = self._theme.selection_style
+        if self._marked is not None and style is not None:
+            start = self._document.get_index_from_location((line_index, 0))
+            begin, end = (max(0, place - start) for place in self._marked)
+            line.stylize(style, begin, end)
+        return line
 
     def watch_has_focus(self, _has_focus: bool) -> None:
         """Show or take the caret. No style depends on the focus here, and to match all rules again costs 5 ms."""

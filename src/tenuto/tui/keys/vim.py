@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tenuto.tui.complete.paste import mark_at
 from tenuto.tui.keys.line_editor import stop_after, stop_before
@@ -22,13 +23,15 @@ from tenuto.tui.keys.motions import (
     resting,
 )
 
-Mode = Literal["insert", "normal", "visual"]
+Mode = Literal["insert", "normal", "visual", "visual line"]
 OPERATORS = "dcy"
 FINDS = "fFtT"
 MOTIONS = frozenset("hlwWbBeE0^$jkG;,")
 PLAIN = frozenset("iaIAoOxXsSDCYpPu.~JvV")
 """Commands of one character."""
-VISUAL = frozenset("dxcsy~JpPov")
+VISUAL = frozenset("dxcsy~uUJpPovVDXCSRY")
+BY_LINES = {"D": "d", "X": "d", "C": "c", "S": "c", "R": "c", "Y": "y"}
+"""What takes whole lines of what is selected, whatever the mode."""
 KNOWN = frozenset("dcygrfFtT123456789 /!@#")
 """What else begins one."""
 INTO_INSERT = frozenset("/!@#")
@@ -94,6 +97,22 @@ class Step(Struct, frozen=True):
     cursor: int
 
 
+class Area(Struct, frozen=True):
+    """What was selected when it was changed: how many `lines`, and characters of the last one; `whole` lines or not."""
+
+    lines: int
+    characters: int
+    whole: bool
+
+
+class Change(Struct, frozen=True):
+    """The last change: its `keys`, what was `typed` behind them, the `area` where something was selected."""
+
+    keys: str = ""
+    typed: str = ""
+    area: Area | None = None
+
+
 class Vim(Struct):
     """Holds what vi remembers: the mode, what was typed of a command, one register, the last change, what was before.
 
@@ -107,8 +126,9 @@ class Vim(Struct):
     has_lines: bool = False
     goal: int | None = None
     found: tuple[str, str] = ("", "")
-    change: tuple[str, str] = ("", "")
-    """The keys of the last change, and what was typed behind it."""
+    change: Change = Change()
+    area: Area | None = None
+    """What is selected while it is acted on."""
     begun: Snapshot = ("", 0)
     """The text before the insertion that goes on."""
     typed_from: Snapshot = ("", 0)
@@ -148,13 +168,13 @@ class Vim(Struct):
             self._begin_insert((text, cursor), (text, cursor))
             return None
         self.keys += "l" if character == " " and not self._takes_any() else character
-        command = self._parse_visual() if self.mode == "visual" else parse(self.keys)
+        command = self._parse_visual() if self.is_selecting else parse(self.keys)
         if command is None:
             return Step(text, cursor)
         keys, self.keys = self.keys, ""
         if command == "invalid":
             return Step(text, cursor)
-        if self.mode == "visual":
+        if self.is_selecting:
             return self._do_visual(command, text, cursor)
         return self._do(command, keys, text, cursor)
 
@@ -181,7 +201,7 @@ class Vim(Struct):
         head, tail = base[:place], base[place:]
         is_typed = len(text) >= len(base) and text.startswith(head) and text.endswith(tail)
         typed = text[len(head) : len(text) - len(tail)] if is_typed else ""
-        self.change = (self.change[0], typed)
+        self.change = replace(self.change, typed=typed)
         if self.begun[0] != text:
             self._remember(self.begun)
         at = max(line_start(text, cursor), stop_before(text, cursor))
@@ -203,7 +223,7 @@ class Vim(Struct):
     # --- commands ---
 
     def _do(self, command: Command, keys: str, text: str, cursor: int) -> Step:
-        cursor = resting(text, cursor)
+        cursor, self.area = resting(text, cursor), None
         if command.name in SAME and not command.operator:
             same = SAME[command.name]
             command = Command(same[1:], same[0], command.count)
@@ -225,7 +245,7 @@ class Vim(Struct):
             case ".":
                 return self._repeat(command, text, cursor)
             case "v" | "V":
-                self.mode, self.anchor = "visual", cursor
+                self.mode, self.anchor = "visual line" if command.name == "V" else "visual", cursor
                 return Step(text, cursor)
             case "i" | "a" | "I" | "A" | "o" | "O":
                 return self._insert(command, keys, text, cursor)
@@ -236,11 +256,12 @@ class Vim(Struct):
         """Remember a change that is whole."""
         if made.text != text:
             self._remember((text, cursor))
-            self.change = (keys, "")
+        if made.text != text or self.area is not None:
+            self.change = Change(keys, area=self.area)
         return Step(made.text, resting(made.text, made.cursor))
 
     def _insert(self, command: Command, keys: str, text: str, cursor: int) -> Step:
-        self.change = (keys, "")
+        self.change = Change(keys, area=self.area)
         now = text, cursor
         match command.name:
             case "a":
@@ -281,35 +302,61 @@ class Vim(Struct):
             case _:
                 return Step(text, cursor)
 
+    def _piece(self, times: int, *, lines: bool) -> str:
+        """Return so many times what is in the register, each in `lines` of its own or not."""
+        return ("\n" if lines else "").join([self.register] * times)
+
     def _put(self, command: Command, text: str, cursor: int) -> Step:
-        piece = self.register * command.times
+        piece = self._piece(command.times, lines=self.has_lines)
         if not piece and not self.has_lines:
             return Step(text, cursor)
         if self.has_lines:
-            lines = "\n".join([self.register] * command.times)
             if command.name == "p":
                 end = line_end(text, cursor)
-                made, at = f"{text[:end]}\n{lines}{text[end:]}", end + 1
+                made, at = f"{text[:end]}\n{piece}{text[end:]}", end + 1
             else:
                 at = line_start(text, cursor)
-                made = f"{text[:at]}{lines}\n{text[at:]}"
+                made = f"{text[:at]}{piece}\n{text[at:]}"
             return Step(made, first_word(made, at))
         at = cursor if command.name == "P" or not text else min(stop_after(text, cursor), line_end(text, cursor))
         made = text[:at] + piece + text[at:]
         return Step(made, at if "\n" in piece else stop_before(made, at + len(piece)))
 
     def _repeat(self, command: Command, text: str, cursor: int) -> Step:
-        keys, typed = self.change
+        keys, typed = self.change.keys, self.change.typed
+        if self.change.area is not None:
+            return self._repeat_on(self.change.area, self.change, text, cursor)
         again = parse(keys)
         if again is None or again == "invalid":
             return Step(text, cursor)
         if command.count is not None:
             again = Command(again.name, again.operator, command.count, again.argument)
-        done = self._do(again, keys, text, cursor)
-        if self.mode == "insert":
-            head, tail = done.text[: done.cursor], done.text[done.cursor :]
-            return self._leave_insert(head + typed + tail, done.cursor + len(typed))
-        return done
+        return self._retype(typed, self._do(again, keys, text, cursor))
+
+    def _repeat_on(self, area: Area, change: Change, text: str, cursor: int) -> Step:
+        """Do again what was done to something selected: to as much, from the cursor on."""
+        self.area = area
+        end = cursor
+        for _ in range(area.lines - 1):
+            end = min(len(text), line_end(text, end) + 1)
+        last = line_start(text, end) + area.characters if area.lines > 1 else cursor + area.characters
+        last = min(last, line_end(text, end) + 1, len(text))
+        span = (
+            (cursor, last)
+            if area.lines == 1 or cursor < last
+            else (max(0, last - 1), min(len(text), stop_after(text, cursor)))
+        )
+        if area.whole:
+            span = line_start(text, cursor), line_end(text, end)
+        command = Command(change.keys[0], argument=change.keys[1:])
+        return self._retype(change.typed, self._act_on(command, text, cursor, _whole_marks(text, span), area.whole))
+
+    def _retype(self, typed: str, done: Step) -> Step:
+        """Type what was typed behind a change that is done again."""
+        if self.mode != "insert":
+            return done
+        head, tail = done.text[: done.cursor], done.text[done.cursor :]
+        return self._leave_insert(head + typed + tail, done.cursor + len(typed))
 
     # --- motions and operators ---
 
@@ -348,11 +395,11 @@ class Vim(Struct):
         begin, end = span
         if begin < end or lines or keys.endswith("$"):
             self.register, self.has_lines = text[begin:end], lines
-        if operator == "d" and not lines and _is_all_of_lines(text, begin, end):
+        if operator == "d" and not lines and self.area is None and _is_all_of_lines(text, begin, end):
             begin, end, lines = line_start(text, begin), line_end(text, end), True
             self.register, self.has_lines = text[begin:end], True
         if operator == "c":
-            self.change = (keys, "")
+            self.change = Change(keys, area=self.area)
             return self._begin_insert((text, cursor), (text[:begin] + text[end:], begin))
         if not lines:
             return self._changed(keys, text, cursor, Step(text[:begin] + text[end:], begin))
@@ -404,61 +451,93 @@ class Vim(Struct):
     @property
     def is_selecting(self) -> bool:
         """Whether there is something selected."""
-        return self.mode == "visual"
+        return self.mode in ("visual", "visual line")
 
     def selected(self, text: str, cursor: int) -> Span:
-        """Return what is selected, the character under the cursor included."""
+        """Return what is selected: the character under the cursor too, or whole lines without the last line feed."""
         first, last = sorted((min(self.anchor, len(text)), cursor))
+        if self.mode == "visual line":
+            return line_start(text, first), line_end(text, last)
         return first, min(len(text), stop_after(text, last))
 
     def _do_visual(self, command: Command, text: str, cursor: int) -> Step:
         name = command.name
-        if name == "v":
-            self.mode = "normal"
-            return Step(text, cursor)
+        if name in "vV":
+            wanted: Mode = "visual" if name == "v" else "visual line"
+            self.mode = "normal" if self.mode == wanted else wanted
+            return Step(text, cursor if self.is_selecting else resting(text, cursor))
         if name == "o":
             cursor, self.anchor = min(self.anchor, len(text)), cursor
             return Step(text, cursor)
         if len(name) == 2 and name[0] in "ia":
             span = find_object(name, text, cursor, command.times)
             if span is not None and span[0] < span[1]:
-                self.anchor = span[0]
+                self.mode, self.anchor = "visual", span[0]
                 cursor = stop_before(text, span[1])
             return Step(text, cursor)
         if name in VISUAL or name == "r":
-            self.mode = "normal"
-            return self._act_on(command, text, cursor, _whole_marks(text, self.selected(text, cursor)))
+            if name in BY_LINES:
+                self.mode, command = "visual line", Command(BY_LINES[name])
+            return self._act_on_selected(command, text, cursor)
         motion = self._motion(command, text, cursor)
         if motion is None:
             return Step(text, cursor)
         self.goal = motion.goal
-        return Step(text, resting(text, motion.target))
+        at = motion.target if self.goal is None else line_start(text, motion.target) + self.goal
+        return Step(text, min(at, line_end(text, motion.target)))
 
-    def _act_on(self, command: Command, text: str, cursor: int, span: Span) -> Step:
+    def _act_on_selected(self, command: Command, text: str, cursor: int) -> Step:
+        span, whole = self.selected(text, cursor), self.mode == "visual line"
+        begin, end = _whole_marks(text, span)
+        last = end if whole else max(begin, end - 1)
+        lines = text.count("\n", begin, last) + 1
+        self.area = Area(lines, max(1, end - (begin if lines == 1 else line_start(text, last))), whole)
+        self.mode, self.goal = "normal", None
+        if whole and (lines == 1 or self.anchor < cursor):
+            cursor = begin
+        return self._act_on(command, text, cursor, (begin, end), whole)
+
+    def _act_on(self, command: Command, text: str, cursor: int, span: Span, whole: bool) -> Step:
+        """Change what is or was selected, `whole` lines or not."""
         begin, end = span
+        keys, piece = command.name + command.argument, text[begin:end]
+        at = cursor if whole else begin
         match command.name:
             case "d" | "x":
-                return self._take("d", "", text, cursor, span, lines=False)
+                return self._take("d", keys, text, cursor, span, lines=whole)
             case "c" | "s":
-                return self._take("c", "", text, cursor, span, lines=False)
+                return self._take("c", keys, text, cursor, span, lines=whole)
             case "y":
-                self.register, self.has_lines = text[begin:end], False
-                return Step(text, resting(text, begin))
+                self.register, self.has_lines = piece, whole
+                return Step(text, resting(text, at))
             case "~":
-                return self._changed(
-                    "", text, cursor, Step(text[:begin] + text[begin:end].swapcase() + text[end:], begin)
-                )
+                piece = piece.swapcase()
+            case "u":
+                piece = piece.lower()
+            case "U":
+                piece = piece.upper()
             case "r":
-                new = "".join(one if one == "\n" else command.argument for one in text[begin:end])
-                return self._changed("", text, cursor, Step(text[:begin] + new + text[end:], begin))
+                piece, at = "".join(one if one == "\n" else command.argument for one in piece), begin
             case "J":
-                return self._changed("", text, cursor, _join(text, begin, max(2, text.count("\n", begin, end) + 1)))
+                joined = _join(text, begin, max(2, text.count("\n", begin, end if whole else end - 1) + 1))
+                return self._changed(keys, text, cursor, joined if joined.text != text else Step(text, at))
             case _:
-                piece = f"\n{self.register}\n" if self.has_lines else self.register
-                made = text[:begin] + piece + text[end:]
-                cut, self.has_lines = text[begin:end], False
-                self.register = cut
-                return self._changed("", text, cursor, Step(made, max(begin, begin + len(piece) - 1)))
+                return self._put_over(command, text, cursor, span, whole)
+        return self._changed(keys, text, cursor, Step(text[:begin] + piece + text[end:], at))
+
+    def _put_over(self, command: Command, text: str, cursor: int, span: Span, whole: bool) -> Step:
+        """Put the register in the place of a span, which goes into the register."""
+        begin, end = span
+        own_lines = self.has_lines and not whole
+        piece = self._piece(command.times, lines=self.has_lines or whole)
+        piece = f"\n{piece}\n" if own_lines else piece
+        made = text[:begin] + piece + text[end:]
+        at = begin if whole else max(begin, begin + len(piece) - 1)
+        if self.has_lines:
+            at = first_word(made, begin + own_lines)
+        if command.name == "p" and (begin < end or whole):
+            self.register, self.has_lines = text[begin:end], whole
+        return self._changed(command.name, text, cursor, Step(made, at))
 
 
 def _whole_marks(text: str, span: Span) -> Span:

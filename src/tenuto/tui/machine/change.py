@@ -66,6 +66,7 @@ class Change(Struct):
         draft.cursor = len(text) if cursor is None else cursor
         self.state.completion = None
         self.state.completion_closed_at = None
+        self.state.completion_generation += 1  # what was asked for is an answer to another text
         self.emit(DraftSet(draft.text, draft.cursor))
         self.panel()
 

@@ -60,7 +60,6 @@ def put_common(change: Change, intent: CompletionOffered) -> bool:
     rest = draft.text[intent.end :]
     if len(inserts) == 1 and rest[:1].isspace():
         common = common.rstrip(" ")
-    change.state.completion_generation += 1
     change.set_draft(f"{draft.text[: intent.start]}{common}{rest}", intent.start + len(common))
     return True
 
@@ -136,7 +135,6 @@ def accept_completion(change: Change, intent: AcceptCompletion) -> None:
     typed_out = typed == item.insert.rstrip() or (draft.text.startswith("/") and f"{typed}/" == item.insert)
     rest = draft.text[end:]
     insert = item.insert.rstrip() if rest[:1].isspace() else item.insert
-    state.completion_generation += 1
     change.set_draft(f"{draft.text[: popup.start]}{insert}{rest}", popup.start + len(insert))
     if intent.send and (item.runs or typed_out):
         send(change, draft.text, draft.images)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from tenuto.command.outcome import Say, ShowContext
 from tenuto.protocol.event import (
+    CommandProgressEvent,
     ContextUsageEvent,
     ExtensionStatusEvent,
     ModeChangedEvent,
@@ -180,6 +181,16 @@ def show_work(change: Change, intent: CommandLasts) -> None:
     elif state.hint is not None and AT_WORK in state.hint.text:
         state.hint = None
         change.status()
+
+
+@on(CommandProgressEvent)
+def show_how_far(change: Change, event: CommandProgressEvent) -> None:
+    """Say in the same line how far it is."""
+    state = change.state
+    if event.text and state.hint is not None and AT_WORK in state.hint.text:
+        name = state.hint.text.partition(AT_WORK)[0]
+        way_out = state.keys.phrase("escape", "stop") if state.stoppable else ""
+        change.hint(join_phrases(f"{name}{AT_WORK}", event.text, way_out), float("inf"))
 
 
 @on(ShowContext)
