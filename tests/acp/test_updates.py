@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import dataclass
 from typing import get_args
 
 import msgspec
@@ -11,10 +12,11 @@ from acp.schema import SessionNotification
 from acp.utils import serialize_params
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import UNSET
 from pydantic import BaseModel
 
 from tenuto.frontend.acp.calls import KINDS, kind_of, locations_of
-from tenuto.frontend.acp.compaction import CompactionUpdate, split_summary, wants_compactions
+from tenuto.frontend.acp.compaction import CompactionUpdate, wants_compactions
 from tenuto.frontend.acp.permissions import answer_of, asked_call, offers
 from tenuto.frontend.acp.updates import LIVE_CHARS, Around, Told, updates_of
 from tenuto.protocol import event as events
@@ -281,6 +283,8 @@ def test_nothing_that_a_terminal_would_obey_is_told():
         events.NoticeEvent(**S, text=hostile),
         events.ToolStartedEvent(**S, call_id="c", name="bash", arguments="{}", summary=hostile),
         events.ToolOutputEvent(**S, call_id="c", text=hostile),
+        START,
+        progress(1, hostile),
         events.CompactionEndEvent(**S, reason="manual", entry=CompactionEntry(seq=1, summary=hostile)),
     )
     assert "\x1b" not in str(told) and "\\x1b" not in str(told)
@@ -296,20 +300,81 @@ def end(**changes) -> events.CompactionEndEvent:
 START = events.CompactionStartEvent(**S, reason="threshold")
 
 
-def test_a_live_compaction_is_one_entity_with_its_summary_in_chunks():
-    told = tell(START, end(entry=ENTRY), START, end(entry=ENTRY))
-    first, second = told[:3], told[3:]
-    for one in (first, second):
-        assert [update["sessionUpdate"] for update in one] == [
-            "compaction_update",
-            "compaction_summary_chunk",
-            "compaction_update",
-        ]
-        assert len({update["compactionId"] for update in one}) == 1
-        assert one[0]["status"] == "in_progress" and one[2]["status"] == "completed"
-        assert one[1]["content"] == {"type": "text", "text": ENTRY.summary}
-        assert "summary" not in one[2] and "error" not in one[2]
-    assert first[0]["compactionId"] != second[0]["compactionId"]
+def progress(tokens: int, text: str = "") -> events.CompactionProgressEvent:
+    return events.CompactionProgressEvent(**S, stage="summarising", summary_tokens=tokens, text=text or UNSET)
+
+
+@dataclass
+class Shown:
+    """A compaction as a client has it that follows the protocol to the letter."""
+
+    status: str = ""
+    summary: str = ""
+    error: str | None = None
+
+
+def show(told: list[dict]) -> dict[str, Shown]:
+    """Take updates as the protocol says: a summary replaces, nothing in it takes back, chunks only while it goes on."""
+    timeline: dict[str, Shown] = {}
+    for update in told:
+        if update["sessionUpdate"] == "compaction_summary_chunk":
+            assert timeline[update["compactionId"]].status == "in_progress"
+            assert update["content"]["text"]
+            timeline[update["compactionId"]].summary += update["content"]["text"]
+        elif update["sessionUpdate"] == "compaction_update":
+            one = timeline.setdefault(update["compactionId"], Shown())
+            assert one.status in {"", "in_progress"}
+            one.status = update["status"]
+            if (summary := update.get("summary")) is not None:
+                assert not summary or one.status == "completed"
+                one.summary = "".join(block["text"] for block in summary)
+            one.error = update.get("error")
+            assert one.error is None or one.status == "failed"
+    return timeline
+
+
+def test_the_summary_is_told_while_it_is_written():
+    pieces = [piece + "\n" for piece in ENTRY.summary.split("\n")]
+    told = tell(START, progress(0), *(progress(number + 1, piece) for number, piece in enumerate(pieces)))
+    assert [update["sessionUpdate"] for update in told] == ["compaction_update", *["compaction_summary_chunk"] * 3]
+    assert [update["content"]["text"] for update in told[1:]] == pieces
+    assert len({update["compactionId"] for update in told}) == 1
+
+
+def test_the_end_says_nothing_twice():
+    told = tell(START, progress(0), progress(1, ENTRY.summary), end(entry=ENTRY))
+    assert told[-1] == {"sessionUpdate": "compaction_update", "compactionId": "k-compaction-1", "status": "completed"}
+
+
+def test_a_summary_that_was_made_ahead_is_one_chunk():
+    told = tell(START, progress(0), end(entry=ENTRY))
+    assert [update["sessionUpdate"] for update in told[1:]] == ["compaction_summary_chunk", "compaction_update"]
+    assert show(told)["k-compaction-1"] == Shown("completed", ENTRY.summary)
+
+
+def test_what_a_second_attempt_replaces_is_taken_back_before_it_is_written():
+    told = tell(START, progress(0), progress(2, "I will not"), progress(0), progress(1, "# Kept"))
+    assert [show(told[:count])["k-compaction-1"].summary for count in range(1, 5)] == ["", "I will not", "", "# Kept"]
+
+
+PIECES = st.lists(st.builds(progress, st.integers(0, 9), st.text(max_size=20)), max_size=12)
+ENDS = [{"entry": ENTRY}, {"entry": ENTRY, "error": "still over"}, {"aborted": True}, {"error": "no model"}, {}]
+
+
+@given(st.lists(st.tuples(PIECES, st.sampled_from(ENDS)), min_size=1, max_size=4))
+def test_whatever_was_streamed_the_client_has_the_summary_that_is_kept(rounds):
+    told = tell(*(one for pieces, ended in rounds for one in (START, *pieces, end(**ended))))
+    shown = show(told)
+    assert len(shown) == len(rounds)
+    for one, (_pieces, ended) in zip(shown.values(), rounds, strict=True):
+        assert one.status != "in_progress"
+        assert one.summary == (ENTRY.summary if "entry" in ended else "")
+
+
+def test_pieces_of_a_summary_are_nothing_to_a_client_that_does_not_ask_for_them():
+    assert not tell(progress(1, "# Kept"), around=Around(cwd="/w", key="k"))
+    branch = events.CompactionStartEvent(**S, reason="branch")
+    assert not tell(branch, progress(1, "# Kept"))
 
 
 def test_a_replayed_compaction_is_one_update_with_the_whole_summary():
@@ -354,12 +419,6 @@ def test_a_client_that_does_not_ask_for_compactions_gets_words():
 def test_notes_on_a_branch_are_no_compaction():
     told = tell(events.CompactionStartEvent(**S, reason="branch"), end(reason="branch", entry=ENTRY))
     assert [update["sessionUpdate"] for update in told] == ["agent_message_chunk"]
-
-
-@given(st.text(max_size=9_000))
-def test_a_summary_in_chunks_is_the_whole_summary(text):
-    assert "".join(split_summary(text)) == text
-    assert all(split_summary(text))
 
 
 @pytest.mark.parametrize(
