@@ -56,6 +56,25 @@ async def test_a_prompt_is_streamed_asked_about_and_ends(tmp_path):
         assert client.updates("usage_update")[-1]["size"] == 200_000
 
 
+async def test_a_small_file_is_shown_whole_in_the_question_and_in_the_result(tmp_path):
+    edit = Call("edit", {"path": "a.txt", "old_string": "line 20\n", "new_string": "twenty\n"})
+    script = [Reply(tool_calls=[Call("read", {"path": "a.txt"})]), Reply(tool_calls=[edit]), Reply("Done.")]
+    async with editor(tmp_path, script) as running:
+        before = "".join(f"line {number}\n" for number in range(40))
+        (running.work / "a.txt").write_text(before)
+        await running.ask(await running.new(), "change it")
+        diff = {
+            "type": "diff",
+            "path": str(running.work / "a.txt"),
+            "oldText": before,
+            "newText": before.replace("line 20\n", "twenty\n"),
+        }
+        (question,) = running.client.questions
+        assert question["call"]["content"][0] == diff
+        (done,) = [one for one in running.client.updates("tool_call_update") if "locations" in one]
+        assert (done["content"], done["locations"]) == ([diff], [{"path": diff["path"], "line": 21}])
+
+
 async def test_this_once_is_asked_again_and_for_the_session_is_not(tmp_path):
     calls = [Call("write", {"path": f"{name}.txt", "content": name}) for name in "abcd"]
     script = [*(Reply(tool_calls=[call]) for call in calls), Reply("Done.")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 from dataclasses import dataclass
 from typing import get_args
 
@@ -15,15 +16,21 @@ from hypothesis import strategies as st
 from msgspec import UNSET
 from pydantic import BaseModel
 
-from tenuto.frontend.acp.calls import KINDS, kind_of, locations_of
+from tenuto.frontend.acp import session as hosted
+from tenuto.frontend.acp.calls import KINDS, Around, diff_content, kind_of, locations_of
 from tenuto.frontend.acp.compaction import CompactionUpdate, wants_compactions
 from tenuto.frontend.acp.permissions import answer_of, asked_call, offers
-from tenuto.frontend.acp.updates import LIVE_CHARS, Around, Told, updates_of
+from tenuto.frontend.acp.session import WHOLE_BYTES, read_small_text
+from tenuto.frontend.acp.updates import LIVE_CHARS, Told, updates_of
+from tenuto.guard.secrets import Secrets
+from tenuto.guard.terminal import sanitize_for_terminal
 from tenuto.protocol import event as events
 from tenuto.protocol.entry import ShellEntry, TodoItem, TodoStatus
 from tenuto.protocol.message import AssistantMessage, CompactionEntry, DiffView, ToolResultMessage
 from tenuto.protocol.part import ImagePart, TextPart, ThinkingPart, ToolCallPart, WebSearch, WebSource
 from tenuto.protocol.usage import Usage
+from tenuto.tool.edits.diff import compare_lines, diff_view
+from tenuto.tool.edits.encoding import to_lf
 from tenuto.tool.run.registry import ToolRegistry
 
 S = {"session_id": "s"}
@@ -217,7 +224,7 @@ def test_a_question_of_a_server_has_its_own_answers_and_what_is_written_needs_a_
     assert (red.name, answer_of(asked, red).choice, answer_of(asked, red).decision) == ("Red", 0, "once")
     written = offers(asked, asks_reasons=True)[1]
     assert (answer_of(asked, written, "blue").choice, answer_of(asked, written, "blue").feedback) == (1, "blue")
-    assert asked_call(asked, "/w").tool_call_id == "question-r" and asked_call(asked, "/w").title == "ls"
+    assert asked_call(asked, AROUND).tool_call_id == "question-r" and asked_call(asked, AROUND).title == "ls"
 
 
 def test_every_answer_of_the_screens_is_offered_and_nothing_is_allowed_by_putting_a_question_away():
@@ -458,3 +465,72 @@ def test_every_built_in_tool_has_a_kind():
 def test_locations_are_absolute_whatever_the_arguments_are(name, arguments):
     for text in (arguments, msgspec.json.encode({"path": arguments, "input": arguments, "offset": -1}).decode()):
         assert all(one.path.startswith("/") for one in locations_of(name, text, "/w"))
+
+
+# --- changes ---
+
+KINDS_OF_LINES = ["", "a", "b", "c", "\tdef f():", "é\r", "x\x1b[1my", "@@ -1 +1 @@", "-a", "\\ no"]
+LINES = st.lists(st.sampled_from(KINDS_OF_LINES), max_size=14)
+TEXTS = st.builds(lambda lines, end: "\n".join(lines) + end, LINES, st.sampled_from(["", "\n", "\n\n"]))
+
+
+def safe(text: str) -> str:
+    return "\n".join(map(sanitize_for_terminal, to_lf(text).split("\n")))
+
+
+def files(**texts: str) -> Around:
+    return Around(cwd="/w", read_text={f"/w/{name}": text for name, text in texts.items()}.get)
+
+
+@given(TEXTS, TEXTS, st.booleans())
+def test_a_small_file_is_shown_whole_from_what_it_is_now(before, after, proposed):
+    view = diff_view("a", before, after)
+    (*shown,) = diff_content(view, files(a=before if proposed else after), proposed=proposed)
+    if to_lf(before) == to_lf(after):
+        assert all(one.old_text == one.new_text for one in shown)
+    else:
+        assert [(one.path, one.old_text, one.new_text) for one in shown] == [("/w/a", safe(before), safe(after))]
+
+
+@given(TEXTS, TEXTS, TEXTS)
+def test_what_is_shown_of_a_file_that_has_changed_again_is_still_this_change(before, after, later):
+    view = diff_view("a", before, after)
+    for one in diff_content(view, files(a=later)):
+        changes = compare_lines((one.old_text or "").split("\n"), one.new_text.split("\n"))
+        assert sum(code[4] - code[3] for code in changes if code[0] != "equal") <= view.added + 1
+        assert sum(code[2] - code[1] for code in changes if code[0] != "equal") <= view.removed + 1
+
+
+def test_of_a_large_file_or_one_with_endless_lines_there_are_pieces():
+    before = "".join(f"line {number}\n" for number in range(5_000))
+    changed = before.replace("line 10\n", "ten\n").replace("line 4000\n", "4 k\n")
+    (first, second) = diff_content(diff_view("a", before, changed), AROUND)
+    assert first.new_text.count("\n") == second.new_text.count("\n") == 7
+    wide = diff_view("a", "x" * 3_000, "y" * 3_000)
+    (piece,) = diff_content(wide, files(a="y" * 3_000))
+    assert len(piece.new_text) < 1_100
+    cut = diff_view("a", "", before)  # its diff has only the first lines
+    assert all(one.new_text.count("\n") < 5_000 for one in diff_content(cut, files(a=before)))
+
+
+def test_a_moved_file_is_read_where_it_lies():
+    view = msgspec.structs.replace(diff_view("new", "a\nb\n", "a\nc\n"), moved_from="old")
+    for around, proposed in ((files(new="a\nc\n"), False), (files(old="a\nb\n"), True)):
+        (shown,) = diff_content(view, around, proposed=proposed)
+        assert (shown.path, shown.old_text, shown.new_text) == ("/w/new", "a\nb\n", "a\nc\n")
+
+
+def test_only_small_regular_texts_are_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(hosted, "KNOWN", known := Secrets())
+    known.learn("a key", "sk-known-to-be-secret-1")
+
+    def written(data: bytes):
+        (tmp_path / "a").write_bytes(data)
+        return read_small_text(str(tmp_path / "a"))
+
+    assert written("ä\n".encode()) == "ä\n" and written("\ufeffä".encode()) == "ä"
+    assert written(b"x" * WHOLE_BYTES) and written(b"x" * (WHOLE_BYTES + 1)) is None
+    assert written("ä".encode("latin-1")) is None and written(b"a\0b") is None
+    assert "masked" in written(b"key = sk-known-to-be-secret-1\n")
+    os.mkfifo(tmp_path / "pipe")
+    assert [read_small_text(str(tmp_path / name)) for name in ("pipe", "gone", ".")] == [None] * 3

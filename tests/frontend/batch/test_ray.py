@@ -18,18 +18,21 @@ from tests.server import ServerThread
 pytest.importorskip("ray", reason="Ray is not installed (pip install 'tenuto[batch]'; 240 MB)")
 
 NODES = """
-import os, signal, sys
+import sys
 from ray.cluster_utils import Cluster
 size = {"num_cpus": 1, "object_store_memory": 80_000_000}
 cluster = Cluster(initialize_head=True, head_node_args=size)
 others = [cluster.add_node(**size) for _ in range(2)]
 cluster.wait_for_nodes()
-pids = lambda node: [one.process.pid for each in node.all_processes.values() for one in each]
+programs = lambda node: [one.process for each in node.all_processes.values() for one in each]
 print(cluster.address, flush=True)
 print(*(node.all_processes["raylet"][0].process.pid for node in others), flush=True)
 for line in sys.stdin:
-    for pid in pids(next(node for node in others if int(line) in pids(node))):
-        os.kill(pid, signal.SIGKILL)
+    raylet = int(line)
+    (gone,) = (node for node in others if raylet in [program.pid for program in programs(node)])
+    for program in programs(gone):
+        program.kill()
+        program.wait()  # a zombie would be taken for a node that lives
     print("killed", flush=True)
 cluster.shutdown()
 """

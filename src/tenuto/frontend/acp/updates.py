@@ -26,8 +26,8 @@ from acp.schema import (
 )
 
 from tenuto.frontend.acp.calls import (
+    Around,
     CallContent,
-    LoadImage,
     content_block,
     diff_locations,
     kind_of,
@@ -107,22 +107,6 @@ Update = (
 LIVE_CHARS = 4_000
 """Characters of a running call's output that are shown, from its end: each update replaces the one before."""
 SPEAKERS = {"info": "", "warning": "Warning: ", "error": "Error: "}
-
-
-def _no_image(_sha256: str) -> bytes | None:
-    return None
-
-
-class Around(msgspec.Struct, frozen=True):
-    """What an update needs beside its event: where the session works, and what its client understands.
-
-    `key` goes into the ids of messages and compactions: no id is given twice in a session, also after it was resumed.
-    """
-
-    cwd: str
-    key: str = ""
-    compactions: bool = False
-    load_image: LoadImage = _no_image
 
 
 class Told(msgspec.Struct, frozen=True):
@@ -274,7 +258,7 @@ def _user_message(event: UserMessageEvent, told: Told, around: Around) -> Step:
     return [
         UserMessageChunk(
             session_update="user_message_chunk",
-            content=content_block(part, around.load_image),
+            content=content_block(part, around),
             message_id=_message_id(told, around),
         )
         for part in event.parts
@@ -380,7 +364,7 @@ def _output(event: ToolOutputEvent, told: Told) -> Step:
 
 def _result(event: ToolResultEvent, told: Told, around: Around) -> Step:
     message = event.message
-    content: list[CallContent] = result_content(message.parts, message.ui, around.cwd, around.load_image)
+    content: list[CallContent] = result_content(message.parts, message.ui, around)
     terminal = told.terminals.get(message.call_id)
     if terminal is not None:
         content = [TerminalToolCallContent(type="terminal", terminal_id=terminal)]
