@@ -41,10 +41,11 @@ async def test_a_prompt_is_streamed_asked_about_and_ends(tmp_path):
         client = running.client
         assert answer.stop_reason == "end_turn" and answer.usage.output_tokens > 0
         assert client.text() == "Let me see.Done." and client.text("agent_thought_chunk") == "Hm."
-        (question,) = client.questions
-        assert question["call"]["content"][0] == {
+        (question,) = [one for one in client.messages if one.get("method") == "session/request_permission"]
+        assert question["params"]["toolCall"]["content"][0] == {
             "type": "diff",
             "path": str(running.work / "a.txt"),
+            "oldText": None,  # the word is there, for clients that look for it
             "newText": "one\ntwo\n",
         }
         statuses = [one.get("status") for one in client.updates() if one.get("toolCallId")]

@@ -159,6 +159,17 @@ def test_answers_and_notices_are_messages_of_their_own():
     assert len({chunk["messageId"] for chunk in chunks}) == 4
 
 
+@given(st.lists(st.sampled_from(["One.", "Two.\n", "\n"]), max_size=3), st.booleans())
+def test_a_remark_begins_a_paragraph_for_clients_that_join_messages(pieces, is_streamed):
+    answer = AssistantMessage(seq=1, parts=(TextPart(text="Whole."),))
+    deltas = [events.AssistantTextDeltaEvent(**S, text=piece) for piece in pieces]
+    before = deltas if is_streamed else [events.AssistantMessageEvent(**S, message=answer)]
+    remark = events.NoticeEvent(**S, text="```\na table\n```")
+    text = "".join(one["content"]["text"] for one in tell(*before, remark, remark))
+    assert text.count("```\na table") == 2
+    assert all(text[place - 1] == "\n" for place in range(1, len(text)) if text[place:].startswith("```"))
+
+
 def test_what_was_withdrawn_is_said_to_not_count():
     told = tell(
         events.AssistantTextDeltaEvent(**S, text="half an ans"),

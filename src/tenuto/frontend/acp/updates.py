@@ -113,8 +113,8 @@ class Told(msgspec.Struct, frozen=True):
     """What the client was told so far, as far as the next update depends on it.
 
     `replays`: the events are an earlier conversation that the client asked for; `is_muted`: one that it has already.
-    `streamed` and `thought`: the answer under way has shown text and thinking; `summary` is what the compaction under
-    way has shown of its own. `terminals` are the client's own by the
+    `streamed` and `thought`: the answer under way has shown text and thinking; `is_mid_line`: the last text has no
+    line's end. `summary` is what the compaction under way has shown of its own. `terminals` are the client's own by the
     call that runs in them, `outputs` the ends of live outputs.
     """
 
@@ -122,6 +122,7 @@ class Told(msgspec.Struct, frozen=True):
     is_muted: bool = False
     messages: int = 0
     streamed: bool = False
+    is_mid_line: bool = False
     thought: bool = False
     compactions: int = 0
     is_compacting: bool = False
@@ -230,9 +231,14 @@ def _conversation(event: Conversation, told: Told, around: Around) -> Step:
 
 
 def _say(text: str, told: Told, around: Around) -> Step:
-    """Say something that is no part of the model's answers, as a message of its own."""
-    told = msgspec.structs.replace(told, messages=told.messages + 1)
-    return [_message(f"{text}\n\n", told, around)], msgspec.structs.replace(told, messages=told.messages + 1)
+    """Say something that is no part of the model's answers, as a message of its own.
+
+    A client that knows no ids of messages puts it right behind the last one, so it begins a paragraph in any case.
+    """
+    before = "\n\n" if told.is_mid_line else ""
+    told = msgspec.structs.replace(told, messages=told.messages + 1, is_mid_line=False)
+    said = _message(f"{before}{text}\n\n", told, around)
+    return [said], msgspec.structs.replace(told, messages=told.messages + 1)
 
 
 def _message(text: str, told: Told, around: Around) -> AgentMessageChunk:
@@ -271,7 +277,10 @@ def _streamed(
     if isinstance(event, StepStartedEvent):
         return [], msgspec.structs.replace(told, messages=told.messages + 1, streamed=False, thought=False)
     if isinstance(event, AssistantTextDeltaEvent):
-        return [_message(event.text, told, around)], msgspec.structs.replace(told, streamed=True)
+        is_mid_line = not event.text.endswith("\n")
+        return [_message(event.text, told, around)], msgspec.structs.replace(
+            told, streamed=True, is_mid_line=is_mid_line
+        )
     return [_thought(event.text, told, around)], msgspec.structs.replace(told, thought=True)
 
 
@@ -295,6 +304,7 @@ def _answer(event: AssistantMessageEvent, told: Told, around: Around) -> Step:
             updates.append(_thought(part.text, told, around))
         elif isinstance(part, TextPart) and part.text and not told.streamed:
             updates.append(_message(part.text, told, around))
+            told = msgspec.structs.replace(told, is_mid_line=not part.text.endswith("\n"))
         elif isinstance(part, ToolCallPart):
             updates.append(_call(part, around))
     calls = frozenset(call.id for call in event.message.tool_calls)
