@@ -36,7 +36,7 @@ async def test_a_compaction_is_an_entity_with_its_summary_and_can_be_undone(tmp_
         chunks = client.updates("compaction_summary_chunk")
         assert chunks and {one["compactionId"] for one in chunks} == {first["compactionId"]}
         summary = "".join(one["content"]["text"] for one in chunks)
-        assert "small steps" in summary
+        assert len(chunks) > 1 and "small steps" in summary and "summary" not in last
         assert client.updates("usage_update")[-1]["used"] < before
         await running.ask(session, "/compact undo")
         assert client.updates("usage_update")[-1]["used"] > before / 2
@@ -53,6 +53,24 @@ async def test_a_compaction_is_an_entity_with_its_summary_and_can_be_undone(tmp_
         assert boundaries[0]["compactionId"] != first["compactionId"]
         users = [place for place, one in enumerate(replayed) if one["sessionUpdate"] == "user_message_chunk"]
         assert max(users) < replayed.index(boundaries[0])
+
+
+async def test_the_summary_comes_while_the_model_still_writes_it(tmp_path):
+    def slowly(request: Request) -> Reply:
+        return Reply(SUMMARY, delay_per_event=0.4) if is_summary_request(request) else Reply(LONG)
+
+    async with editor(tmp_path, slowly, compactions=True, environ=SMALL) as running:
+        session, client = await running.new(), running.client
+        await talk(running, session)
+        prompt = asyncio.create_task(running.ask(session, "/compact"))
+        await running.until(lambda: len(client.updates("compaction_summary_chunk")) > 1)
+        assert [one["status"] for one in client.updates("compaction_update")] == ["in_progress"]
+        assert SUMMARY.startswith(client.text("compaction_summary_chunk"))
+        await running.connection.cancel(session_id=session)
+        assert (await prompt).stop_reason == "cancelled"
+        # What was shown of it is taken back: nothing of it is kept.
+        last = client.updates("compaction_update")[-1]
+        assert (last["status"], last["summary"]) == ("cancelled", [])
 
 
 async def test_a_proposed_compaction_is_asked_about_and_written_or_dropped(tmp_path):

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import re
+from pathlib import Path
 
 import pytest
 from acp.schema import (
+    BlobResourceContents,
     EmbeddedResourceContentBlock,
     ImageContentBlock,
     ResourceContentBlock,
@@ -41,10 +44,11 @@ async def test_a_prompt_is_streamed_asked_about_and_ends(tmp_path):
         client = running.client
         assert answer.stop_reason == "end_turn" and answer.usage.output_tokens > 0
         assert client.text() == "Let me see.Done." and client.text("agent_thought_chunk") == "Hm."
-        (question,) = client.questions
-        assert question["call"]["content"][0] == {
+        (question,) = [one for one in client.messages if one.get("method") == "session/request_permission"]
+        assert question["params"]["toolCall"]["content"][0] == {
             "type": "diff",
             "path": str(running.work / "a.txt"),
+            "oldText": None,  # the word is there, for clients that look for it
             "newText": "one\ntwo\n",
         }
         statuses = [one.get("status") for one in client.updates() if one.get("toolCallId")]
@@ -54,6 +58,25 @@ async def test_a_prompt_is_streamed_asked_about_and_ends(tmp_path):
         kinds = [message.get("method") or message["id"] for message in client.messages]
         assert kinds.index(2) > max(place for place, kind in enumerate(kinds) if kind == "session/request_permission")
         assert client.updates("usage_update")[-1]["size"] == 200_000
+
+
+async def test_a_small_file_is_shown_whole_in_the_question_and_in_the_result(tmp_path):
+    edit = Call("edit", {"path": "a.txt", "old_string": "line 20\n", "new_string": "twenty\n"})
+    script = [Reply(tool_calls=[Call("read", {"path": "a.txt"})]), Reply(tool_calls=[edit]), Reply("Done.")]
+    async with editor(tmp_path, script) as running:
+        before = "".join(f"line {number}\n" for number in range(40))
+        (running.work / "a.txt").write_text(before)
+        await running.ask(await running.new(), "change it")
+        diff = {
+            "type": "diff",
+            "path": str(running.work / "a.txt"),
+            "oldText": before,
+            "newText": before.replace("line 20\n", "twenty\n"),
+        }
+        (question,) = running.client.questions
+        assert question["call"]["content"][0] == diff
+        (done,) = [one for one in running.client.updates("tool_call_update") if "locations" in one]
+        assert (done["content"], done["locations"]) == ([diff], [{"path": diff["path"], "line": 21}])
 
 
 async def test_this_once_is_asked_again_and_for_the_session_is_not(tmp_path):
@@ -276,3 +299,44 @@ async def test_how_a_turn_ended_is_told(tmp_path, stop, reason):
     script = lambda _request: Reply("So", stop=stop)  # noqa: E731
     async with editor(tmp_path, script) as running:
         assert (await running.ask(await running.new(), "hi")).stop_reason == reason
+
+
+async def test_a_file_that_is_no_text_is_kept_and_the_model_told_where(tmp_path):
+    data = b"PK\x03\x04 not for reading"
+    async with editor(tmp_path, [Reply("I see.")]) as running:
+        blob = BlobResourceContents(uri=f"file://{running.work}/some thing.zip", blob=base64.b64encode(data).decode())
+        await running.ask(
+            await running.new(), "What is it?", EmbeddedResourceContentBlock(type="resource", resource=blob)
+        )
+        text = "\n".join(item.text for item in running.server.requests[0].items)
+        kept = re.search(r'<resource name="some thing.zip">\n.*`read` shows (\S+)\n</resource>', text)
+        assert kept and Path(kept[1]).read_bytes() == data
+
+
+async def test_an_effort_is_chosen_and_reaches_the_model(tmp_path):
+    async with editor(tmp_path, [Reply("Hello."), Reply("Hello.")]) as running:
+        session = await running.new()
+        chosen = {"sessionId": session, "configId": "effort"}
+        answer = await running.call("session/set_config_option", {**chosen, "value": "high"})
+        assert {one["id"]: one["currentValue"] for one in answer["configOptions"]}["effort"] == "high"
+        await running.ask(session, "hi")
+        await running.call("session/set_config_option", {**chosen, "value": "default"})
+        await running.ask(session, "hi again")
+        first, second = (request.body for request in running.server.requests)
+        assert first["reasoning_effort"] == "high" and "reasoning_effort" not in second
+
+
+async def test_usage_and_cost_of_a_priced_model_are_told(tmp_path):
+    prices = {"prompt": "0.001", "completion": "0.001"}
+    listed = {"id": "test", "type": "model", "display_name": "Test", "max_input_tokens": 50_000, "pricing": prices}
+    script, options = [Reply("Hello."), Reply("Hello.")], {"listing": [listed], "models": ["test"]}
+    async with editor(tmp_path, script, environ={"TENUTO_MODEL": "anthropic/test"}, options=options) as running:
+        session = await running.new()
+        amounts = []
+        for text in ("hi", "hi again"):
+            answer = await running.ask(session, text)
+            told = running.client.updates("usage_update")[-1]
+            assert told["size"] == 50_000 and 0 < told["used"] < 50_000 and told["cost"]["currency"] == "USD"
+            assert answer.usage.total_tokens >= answer.usage.input_tokens + answer.usage.output_tokens > 0
+            amounts.append(told["cost"]["amount"])
+        assert 0 < amounts[0] < amounts[1]  # of the whole session

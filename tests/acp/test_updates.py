@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import os
+from dataclasses import dataclass
 from typing import get_args
 
 import msgspec
@@ -11,17 +13,24 @@ from acp.schema import SessionNotification
 from acp.utils import serialize_params
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import UNSET
 from pydantic import BaseModel
 
-from tenuto.frontend.acp.calls import KINDS, kind_of, locations_of
-from tenuto.frontend.acp.compaction import CompactionUpdate, split_summary, wants_compactions
+from tenuto.frontend.acp import session as hosted
+from tenuto.frontend.acp.calls import KINDS, Around, diff_content, kind_of, locations_of
+from tenuto.frontend.acp.compaction import CompactionUpdate, wants_compactions
 from tenuto.frontend.acp.permissions import answer_of, asked_call, offers
-from tenuto.frontend.acp.updates import LIVE_CHARS, Around, Told, updates_of
+from tenuto.frontend.acp.session import WHOLE_BYTES, read_small_text
+from tenuto.frontend.acp.updates import LIVE_CHARS, Told, updates_of
+from tenuto.guard.secrets import Secrets
+from tenuto.guard.terminal import sanitize_for_terminal
 from tenuto.protocol import event as events
 from tenuto.protocol.entry import ShellEntry, TodoItem, TodoStatus
 from tenuto.protocol.message import AssistantMessage, CompactionEntry, DiffView, ToolResultMessage
 from tenuto.protocol.part import ImagePart, TextPart, ThinkingPart, ToolCallPart, WebSearch, WebSource
 from tenuto.protocol.usage import Usage
+from tenuto.tool.edits.diff import compare_lines, diff_view
+from tenuto.tool.edits.encoding import to_lf
 from tenuto.tool.run.registry import ToolRegistry
 
 S = {"session_id": "s"}
@@ -151,6 +160,17 @@ def test_answers_and_notices_are_messages_of_their_own():
     assert len({chunk["messageId"] for chunk in chunks}) == 4
 
 
+@given(st.lists(st.sampled_from(["One.", "Two.\n", "\n"]), max_size=3), st.booleans())
+def test_a_remark_begins_a_paragraph_for_clients_that_join_messages(pieces, is_streamed):
+    answer = AssistantMessage(seq=1, parts=(TextPart(text="Whole."),))
+    deltas = [events.AssistantTextDeltaEvent(**S, text=piece) for piece in pieces]
+    before = deltas if is_streamed else [events.AssistantMessageEvent(**S, message=answer)]
+    remark = events.NoticeEvent(**S, text="```\na table\n```")
+    text = "".join(one["content"]["text"] for one in tell(*before, remark, remark))
+    assert text.count("```\na table") == 2
+    assert all(text[place - 1] == "\n" for place in range(1, len(text)) if text[place:].startswith("```"))
+
+
 def test_what_was_withdrawn_is_said_to_not_count():
     told = tell(
         events.AssistantTextDeltaEvent(**S, text="half an ans"),
@@ -216,7 +236,7 @@ def test_a_question_of_a_server_has_its_own_answers_and_what_is_written_needs_a_
     assert (red.name, answer_of(asked, red).choice, answer_of(asked, red).decision) == ("Red", 0, "once")
     written = offers(asked, asks_reasons=True)[1]
     assert (answer_of(asked, written, "blue").choice, answer_of(asked, written, "blue").feedback) == (1, "blue")
-    assert asked_call(asked, "/w").tool_call_id == "question-r" and asked_call(asked, "/w").title == "ls"
+    assert asked_call(asked, AROUND).tool_call_id == "question-r" and asked_call(asked, AROUND).title == "ls"
 
 
 def test_every_answer_of_the_screens_is_offered_and_nothing_is_allowed_by_putting_a_question_away():
@@ -282,6 +302,8 @@ def test_nothing_that_a_terminal_would_obey_is_told():
         events.NoticeEvent(**S, text=hostile),
         events.ToolStartedEvent(**S, call_id="c", name="bash", arguments="{}", summary=hostile),
         events.ToolOutputEvent(**S, call_id="c", text=hostile),
+        START,
+        progress(1, hostile),
         events.CompactionEndEvent(**S, reason="manual", entry=CompactionEntry(seq=1, summary=hostile)),
     )
     assert "\x1b" not in str(told) and "\\x1b" not in str(told)
@@ -297,20 +319,81 @@ def end(**changes) -> events.CompactionEndEvent:
 START = events.CompactionStartEvent(**S, reason="threshold")
 
 
-def test_a_live_compaction_is_one_entity_with_its_summary_in_chunks():
-    told = tell(START, end(entry=ENTRY), START, end(entry=ENTRY))
-    first, second = told[:3], told[3:]
-    for one in (first, second):
-        assert [update["sessionUpdate"] for update in one] == [
-            "compaction_update",
-            "compaction_summary_chunk",
-            "compaction_update",
-        ]
-        assert len({update["compactionId"] for update in one}) == 1
-        assert one[0]["status"] == "in_progress" and one[2]["status"] == "completed"
-        assert one[1]["content"] == {"type": "text", "text": ENTRY.summary}
-        assert "summary" not in one[2] and "error" not in one[2]
-    assert first[0]["compactionId"] != second[0]["compactionId"]
+def progress(tokens: int, text: str = "") -> events.CompactionProgressEvent:
+    return events.CompactionProgressEvent(**S, stage="summarising", summary_tokens=tokens, text=text or UNSET)
+
+
+@dataclass
+class Shown:
+    """A compaction as a client has it that follows the protocol to the letter."""
+
+    status: str = ""
+    summary: str = ""
+    error: str | None = None
+
+
+def show(told: list[dict]) -> dict[str, Shown]:
+    """Take updates as the protocol says: a summary replaces, nothing in it takes back, chunks only while it goes on."""
+    timeline: dict[str, Shown] = {}
+    for update in told:
+        if update["sessionUpdate"] == "compaction_summary_chunk":
+            assert timeline[update["compactionId"]].status == "in_progress"
+            assert update["content"]["text"]
+            timeline[update["compactionId"]].summary += update["content"]["text"]
+        elif update["sessionUpdate"] == "compaction_update":
+            one = timeline.setdefault(update["compactionId"], Shown())
+            assert one.status in {"", "in_progress"}
+            one.status = update["status"]
+            if (summary := update.get("summary")) is not None:
+                assert not summary or one.status == "completed"
+                one.summary = "".join(block["text"] for block in summary)
+            one.error = update.get("error")
+            assert one.error is None or one.status == "failed"
+    return timeline
+
+
+def test_the_summary_is_told_while_it_is_written():
+    pieces = [piece + "\n" for piece in ENTRY.summary.split("\n")]
+    told = tell(START, progress(0), *(progress(number + 1, piece) for number, piece in enumerate(pieces)))
+    assert [update["sessionUpdate"] for update in told] == ["compaction_update", *["compaction_summary_chunk"] * 3]
+    assert [update["content"]["text"] for update in told[1:]] == pieces
+    assert len({update["compactionId"] for update in told}) == 1
+
+
+def test_the_end_says_nothing_twice():
+    told = tell(START, progress(0), progress(1, ENTRY.summary), end(entry=ENTRY))
+    assert told[-1] == {"sessionUpdate": "compaction_update", "compactionId": "k-compaction-1", "status": "completed"}
+
+
+def test_a_summary_that_was_made_ahead_is_one_chunk():
+    told = tell(START, progress(0), end(entry=ENTRY))
+    assert [update["sessionUpdate"] for update in told[1:]] == ["compaction_summary_chunk", "compaction_update"]
+    assert show(told)["k-compaction-1"] == Shown("completed", ENTRY.summary)
+
+
+def test_what_a_second_attempt_replaces_is_taken_back_before_it_is_written():
+    told = tell(START, progress(0), progress(2, "I will not"), progress(0), progress(1, "# Kept"))
+    assert [show(told[:count])["k-compaction-1"].summary for count in range(1, 5)] == ["", "I will not", "", "# Kept"]
+
+
+PIECES = st.lists(st.builds(progress, st.integers(0, 9), st.text(max_size=20)), max_size=12)
+ENDS = [{"entry": ENTRY}, {"entry": ENTRY, "error": "still over"}, {"aborted": True}, {"error": "no model"}, {}]
+
+
+@given(st.lists(st.tuples(PIECES, st.sampled_from(ENDS)), min_size=1, max_size=4))
+def test_whatever_was_streamed_the_client_has_the_summary_that_is_kept(rounds):
+    told = tell(*(one for pieces, ended in rounds for one in (START, *pieces, end(**ended))))
+    shown = show(told)
+    assert len(shown) == len(rounds)
+    for one, (_pieces, ended) in zip(shown.values(), rounds, strict=True):
+        assert one.status != "in_progress"
+        assert one.summary == (ENTRY.summary if "entry" in ended else "")
+
+
+def test_pieces_of_a_summary_are_nothing_to_a_client_that_does_not_ask_for_them():
+    assert not tell(progress(1, "# Kept"), around=Around(cwd="/w", key="k"))
+    branch = events.CompactionStartEvent(**S, reason="branch")
+    assert not tell(branch, progress(1, "# Kept"))
 
 
 def test_a_replayed_compaction_is_one_update_with_the_whole_summary():
@@ -357,12 +440,6 @@ def test_notes_on_a_branch_are_no_compaction():
     assert [update["sessionUpdate"] for update in told] == ["agent_message_chunk"]
 
 
-@given(st.text(max_size=9_000))
-def test_a_summary_in_chunks_is_the_whole_summary(text):
-    assert "".join(split_summary(text)) == text
-    assert all(split_summary(text))
-
-
 @pytest.mark.parametrize(
     ("capabilities", "wants"),
     [
@@ -400,3 +477,72 @@ def test_every_built_in_tool_has_a_kind():
 def test_locations_are_absolute_whatever_the_arguments_are(name, arguments):
     for text in (arguments, msgspec.json.encode({"path": arguments, "input": arguments, "offset": -1}).decode()):
         assert all(one.path.startswith("/") for one in locations_of(name, text, "/w"))
+
+
+# --- changes ---
+
+KINDS_OF_LINES = ["", "a", "b", "c", "\tdef f():", "é\r", "x\x1b[1my", "@@ -1 +1 @@", "-a", "\\ no"]
+LINES = st.lists(st.sampled_from(KINDS_OF_LINES), max_size=14)
+TEXTS = st.builds(lambda lines, end: "\n".join(lines) + end, LINES, st.sampled_from(["", "\n", "\n\n"]))
+
+
+def safe(text: str) -> str:
+    return "\n".join(map(sanitize_for_terminal, to_lf(text).split("\n")))
+
+
+def files(**texts: str) -> Around:
+    return Around(cwd="/w", read_text={f"/w/{name}": text for name, text in texts.items()}.get)
+
+
+@given(TEXTS, TEXTS, st.booleans())
+def test_a_small_file_is_shown_whole_from_what_it_is_now(before, after, proposed):
+    view = diff_view("a", before, after)
+    (*shown,) = diff_content(view, files(a=before if proposed else after), proposed=proposed)
+    if to_lf(before) == to_lf(after):
+        assert all(one.old_text == one.new_text for one in shown)
+    else:
+        assert [(one.path, one.old_text, one.new_text) for one in shown] == [("/w/a", safe(before), safe(after))]
+
+
+@given(TEXTS, TEXTS, TEXTS)
+def test_what_is_shown_of_a_file_that_has_changed_again_is_still_this_change(before, after, later):
+    view = diff_view("a", before, after)
+    for one in diff_content(view, files(a=later)):
+        changes = compare_lines((one.old_text or "").split("\n"), one.new_text.split("\n"))
+        assert sum(code[4] - code[3] for code in changes if code[0] != "equal") <= view.added + 1
+        assert sum(code[2] - code[1] for code in changes if code[0] != "equal") <= view.removed + 1
+
+
+def test_of_a_large_file_or_one_with_endless_lines_there_are_pieces():
+    before = "".join(f"line {number}\n" for number in range(5_000))
+    changed = before.replace("line 10\n", "ten\n").replace("line 4000\n", "4 k\n")
+    (first, second) = diff_content(diff_view("a", before, changed), AROUND)
+    assert first.new_text.count("\n") == second.new_text.count("\n") == 7
+    wide = diff_view("a", "x" * 3_000, "y" * 3_000)
+    (piece,) = diff_content(wide, files(a="y" * 3_000))
+    assert len(piece.new_text) < 1_100
+    cut = diff_view("a", "", before)  # its diff has only the first lines
+    assert all(one.new_text.count("\n") < 5_000 for one in diff_content(cut, files(a=before)))
+
+
+def test_a_moved_file_is_read_where_it_lies():
+    view = msgspec.structs.replace(diff_view("new", "a\nb\n", "a\nc\n"), moved_from="old")
+    for around, proposed in ((files(new="a\nc\n"), False), (files(old="a\nb\n"), True)):
+        (shown,) = diff_content(view, around, proposed=proposed)
+        assert (shown.path, shown.old_text, shown.new_text) == ("/w/new", "a\nb\n", "a\nc\n")
+
+
+def test_only_small_regular_texts_are_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(hosted, "KNOWN", known := Secrets())
+    known.learn("a key", "sk-known-to-be-secret-1")
+
+    def written(data: bytes):
+        (tmp_path / "a").write_bytes(data)
+        return read_small_text(str(tmp_path / "a"))
+
+    assert written("ä\n".encode()) == "ä\n" and written("\ufeffä".encode()) == "ä"
+    assert written(b"x" * WHOLE_BYTES) and written(b"x" * (WHOLE_BYTES + 1)) is None
+    assert written("ä".encode("latin-1")) is None and written(b"a\0b") is None
+    assert "masked" in written(b"key = sk-known-to-be-secret-1\n")
+    os.mkfifo(tmp_path / "pipe")
+    assert [read_small_text(str(tmp_path / name)) for name in ("pipe", "gone", ".")] == [None] * 3

@@ -87,6 +87,9 @@ async def test_the_events_are_real_ones(tmp_path):
         assert code == 0
         order = ["task_started", "compaction_start", "compaction_progress", "compaction_end", "task_finished"]
         assert [name for place, name in enumerate(names) if name in order and name not in names[:place]] == order
+        progress = [line for line in map(json.loads, out.splitlines()) if line["event"] == "compaction_progress"]
+        assert any(line["summary_tokens"] for line in progress)
+        assert not any("text" in line for line in progress)  # the end has the whole
 
 
 async def test_a_session_that_is_open_elsewhere_is_refused_with_who_has_it(tmp_path):

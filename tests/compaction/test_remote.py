@@ -162,7 +162,7 @@ def context(session: Session, provider: str, compactor: Any, keep: int | None = 
             current=current,
             request=request,
             summarisers=nobody,
-            progress=lambda stage, tokens: None,
+            progress=lambda *_told: None,
             session_data=SessionData(pins=(PIN,)),
             keep_tokens=keep,
             compactor=compactor,

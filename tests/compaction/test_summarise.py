@@ -54,7 +54,7 @@ async def no_wait(_seconds: float) -> None:
 def summariser(client: ScriptedClient, window: int = 32_000, **more: object) -> Summariser:
     facts = msgspec.structs.replace(FACTS, context_window=window)
     context = SummaryContext(facts=facts, budget=budget(window), **more)
-    return Summariser(client, context, lambda _stage, _tokens: None, sleep=no_wait)
+    return Summariser(client, context, lambda *_told: None, sleep=no_wait)
 
 
 async def test_a_first_summary_is_one_request_without_tools_or_thinking():
@@ -330,7 +330,9 @@ async def test_r046_cancelling_closes_the_stream_and_leaves_what_was_spent():
 async def test_progress_names_the_stage_and_counts_what_arrives():
     seen: list[tuple[str, int]] = []
     context = SummaryContext(facts=FACTS, budget=budget())
-    maker = Summariser(ScriptedClient(reply(SUMMARY)), context, lambda stage, tokens: seen.append((stage, tokens)))
+    maker = Summariser(
+        ScriptedClient(reply(SUMMARY)), context, lambda stage, tokens, _text="": seen.append((stage, tokens))
+    )
     await maker.summarise(whole_turn_plan())
     assert seen[0] == ("summarising", 0)
     assert seen[-1][1] > 0

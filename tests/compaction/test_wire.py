@@ -31,7 +31,7 @@ async def test_r001_the_summary_is_made_whatever_the_real_window_is(model, belie
         registry = ModelRegistry(Settings(), tmp_path, server.environ())
         facts = msgspec.structs.replace(registry.facts(model), context_window=believed, max_output_tokens=2_000)
         context = SummaryContext(facts=facts, budget=budget_for(facts, CompactionSettings()))
-        maker = Summariser(registry.client(facts.provider), context, lambda _stage, _tokens: None)
+        maker = Summariser(registry.client(facts.provider), context, lambda *_told: None)
         summary = await maker.summarise(plan)
         await registry.close()
     assert summary.startswith("## Goal\nMend the parser.")

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import msgspec
+from msgspec import UNSET
 
 from tenuto.compaction.plan.entries import visible_entry
 from tenuto.compaction.summary.branch import (
@@ -276,10 +277,14 @@ class LeafMove:
 
         return await ask_before_move(live, live.session.path(), live.session.path_to(leaf), notes=notes, asking=asking)
 
-    def _progress(self, stage: str, tokens: int) -> None:
+    def _progress(self, stage: str, tokens: int, text: str = "", /) -> None:
         self._live.bus.publish(
             CompactionProgressEvent(
-                session_id=self._live.id, submission_id=self._submission_id, stage=stage, summary_tokens=tokens
+                session_id=self._live.id,
+                submission_id=self._submission_id,
+                stage=stage,
+                summary_tokens=tokens,
+                text=text or UNSET,
             )
         )
 

@@ -14,7 +14,8 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from msgspec import Struct
+import msgspec
+from msgspec import UNSET, Struct
 
 from tenuto.api.result import RunResult
 from tenuto.core.errors import EXPECTED_FAILURES, describe_failure
@@ -30,6 +31,7 @@ from tenuto.protocol.event import (
     CallRefusedEvent,
     CommandProgressEvent,
     CompactionEndEvent,
+    CompactionProgressEvent,
     CompactionProposedEvent,
     NoticeEvent,
     PromptReturnedEvent,
@@ -165,8 +167,10 @@ class EventOutput:
         self.result = RunResult()
 
     def show(self, event: AnyEvent) -> None:
-        """Print one event."""
+        """Print one event; a summary stands in the end of its compaction, so its pieces would only say it twice."""
         self.result.take(event)
+        if isinstance(event, CompactionProgressEvent):
+            event = msgspec.structs.replace(event, text=UNSET)
         _write_json(event)
 
     def say_outcomes(self, outcomes: list[CommandOutcome]) -> None:

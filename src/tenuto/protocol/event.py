@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Literal
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from tenuto.protocol.entry import Level, Mode, Origin, ShellEntry, TodoItem
 from tenuto.protocol.message import AssistantMessage, CompactionEntry, DiffView, ToolResultMessage
@@ -450,10 +451,15 @@ class CompactionStartEvent(Event, frozen=True, kw_only=True, tag="compaction_sta
 
 
 class CompactionProgressEvent(Event, frozen=True, kw_only=True, tag="compaction_progress"):
-    """Where a compaction is; `summary_tokens` is how much of the summary has been streamed."""
+    """Where a compaction is; `summary_tokens` is how much of the summary has been streamed.
+
+    `text` is what came of the summary since the event before; with no `summary_tokens` it begins, and what came before
+    does not count. Lines of `--json` are without it: the end has the whole.
+    """
 
     stage: str
     summary_tokens: int = 0
+    text: str | UnsetType = UNSET
 
 
 class CompactionProposedEvent(Event, frozen=True, kw_only=True, tag="compaction_proposed"):

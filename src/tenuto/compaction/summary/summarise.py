@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Protocol, cast
 
 import msgspec
 
@@ -49,8 +49,17 @@ from tenuto.protocol.part import TextPart
 from tenuto.protocol.usage import Usage
 from tenuto.text.estimate import estimate_text
 
-Progress = Callable[[str, int], None]
-"""Told the stage, and how many tokens of the summary have arrived (an estimate)."""
+
+class Progress(Protocol):
+    """Told how far a summary is."""
+
+    def __call__(self, stage: str, tokens: int, text: str = "", /) -> None:
+        """Take the stage, how many tokens of the summary have arrived (an estimate), and the text that came last.
+
+        Without tokens the summary begins: what arrived before does not count.
+        """
+
+
 Sleep = Callable[[float], Awaitable[None]]
 
 MAX_RETRIES = 2
@@ -127,7 +136,7 @@ class SummaryCalls:
             async for part in stream:
                 if isinstance(part, TextDelta):
                     characters += len(part.text)
-                    self._progress(stage, characters // 4)
+                    self._progress(stage, max(1, characters // 4), part.text)
                 elif isinstance(part, Finished):
                     if part.message.usage is not None:
                         self.usage += part.message.usage

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
+from msgspec import UNSET
 
 from tenuto.compaction.measure.budget import aim_for
 from tenuto.compaction.plan.entries import active_compaction
@@ -178,10 +179,14 @@ async def propose(live: LiveSession, request: CompactionRequest, strategy: Compa
 async def prepare(live: LiveSession, request: CompactionRequest, strategy: CompactionStrategy) -> PreparedCompaction:
     """Bring the log into order and ask the extensions. Raises `CompactionRefusedError` where one is against it."""
 
-    def progress(stage: str, tokens: int) -> None:
+    def progress(stage: str, tokens: int, text: str = "", /) -> None:
         live.bus.publish(
             CompactionProgressEvent(
-                session_id=live.id, submission_id=request.submission_id, stage=stage, summary_tokens=tokens
+                session_id=live.id,
+                submission_id=request.submission_id,
+                stage=stage,
+                summary_tokens=tokens,
+                text=text or UNSET,
             )
         )
 

@@ -180,7 +180,7 @@ KEPT_DIVISOR = 20
 """Of the window, at most this part is spent on what extensions want kept."""
 
 
-def ignore_progress(_stage: str, _tokens: int) -> None:
+def ignore_progress(_stage: str, _tokens: int, _text: str = "", /) -> None:
     """Tell nobody how far a summary is."""
 
 

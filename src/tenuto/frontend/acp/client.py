@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import TimeoutError as LateError
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from acp.connection import Connection
@@ -62,7 +62,7 @@ class Client:
 
     def update(self, session_id: str, update: AnyUpdate) -> None:
         """Tell it something of a session; nothing happens where it is gone."""
-        body = serialize_params(update) if isinstance(update, BaseModel) else msgspec.to_builtins(update)
+        body = _body(update) if isinstance(update, BaseModel) else msgspec.to_builtins(update)
         params = {"sessionId": session_id, "update": body}
         with suppress(ConnectionError):
             self._transport.put({"jsonrpc": "2.0", "method": CLIENT_METHODS["session_update"], "params": params})
@@ -71,7 +71,7 @@ class Client:
         """Ask it for something by the name that the package has for it. Raises one of `CLIENT_FAILURES`."""
         if self.connection is None:
             raise ConnectionError("no client is there")
-        return await self.connection.send_request(CLIENT_METHODS[method], serialize_params(params))
+        return await self.connection.send_request(CLIENT_METHODS[method], _body(params))
 
     @property
     def has_forms(self) -> bool:
@@ -198,6 +198,16 @@ class HostEditor:
         with suppress(*CLIENT_FAILURES):
             async with asyncio.timeout(ENDING_SECONDS):
                 await self._client.request(method, params)
+
+
+def _body(told: BaseModel) -> dict[str, Any]:
+    """Return a message as JSON. A new file has the old text null: without the word some clients show no change."""
+    body: dict[str, Any] = serialize_params(told)
+    contents = body.get("toolCall", body).get("content")
+    for content in cast("list[dict[str, Any]]", contents) if isinstance(contents, list) else ():
+        if content["type"] == "diff":
+            content.setdefault("oldText", None)
+    return body
 
 
 def _signal_number(name: str | None) -> int:

@@ -7,17 +7,13 @@ get a line of text. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Literal, cast
 
 import msgspec
 
 from tenuto.guard.terminal import sanitize_for_terminal
 from tenuto.protocol.event import CompactionEndEvent
-from tenuto.text.bounding import cut_head
 
-CHUNK_CHARS = 2_000
-"""Characters of one chunk of a summary, about; it ends with a line where it can."""
 Status = Literal["in_progress", "completed", "failed", "cancelled"]
 
 
@@ -29,7 +25,10 @@ class TextBlock(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CompactionUpdate(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """A compaction begins or has ended; the first of an id fixes its place among everything else."""
+    """A compaction begins or has ended; the first of an id fixes its place among everything else.
+
+    `summary` replaces what there was of it, and nothing in it takes that back; only what is completed has one.
+    """
 
     session_update: Literal["compaction_update"]
     compaction_id: str
@@ -57,30 +56,41 @@ def wants_compactions(initialize: object) -> bool:
     return isinstance(value, dict)
 
 
-def begin(compaction_id: str) -> CompactionUpdate:
-    """Return what says that a compaction begins."""
-    return CompactionUpdate(session_update="compaction_update", compaction_id=compaction_id, status="in_progress")
+def begin(compaction_id: str, *, anew: bool = False) -> CompactionUpdate:
+    """Return what says that a compaction begins; `anew` takes back what was shown of its summary."""
+    return CompactionUpdate(
+        session_update="compaction_update",
+        compaction_id=compaction_id,
+        status="in_progress",
+        summary=() if anew else None,
+    )
 
 
-def finish(event: CompactionEndEvent, compaction_id: str, *, is_open: bool) -> list[CompactionMessage]:
-    """Return what says how a compaction ended: its summary in chunks where it `is_open`, else as a whole."""
-    summary = sanitize_for_terminal(event.entry.summary).strip() if event.entry is not None else ""
+def summary_chunk(compaction_id: str, text: str) -> CompactionSummaryChunk:
+    """Return what adds a text to the summary of a compaction that is in progress."""
+    return CompactionSummaryChunk(
+        session_update="compaction_summary_chunk", compaction_id=compaction_id, content=TextBlock(text=text)
+    )
+
+
+def finish(event: CompactionEndEvent, compaction_id: str, shown: str | None) -> list[CompactionMessage]:
+    """Return what says how a compaction ended, and make the client's summary the one that is kept.
+
+    `shown` is what it has of the summary so far; `None`: it was not told that the compaction began.
+    """
     status = status_of(event)
+    kept = sanitize_for_terminal(event.entry.summary).strip() if event.entry is not None else ""
     chunks: list[CompactionMessage] = []
-    if is_open and status == "completed":
-        chunks = [
-            CompactionSummaryChunk(
-                session_update="compaction_summary_chunk", compaction_id=compaction_id, content=TextBlock(text=text)
-            )
-            for text in split_summary(summary)
-        ]
+    if shown == "" and kept:
+        chunks, shown = [summary_chunk(compaction_id, kept)], kept
+    summary = (TextBlock(text=kept),) if kept else ()
     return [
         *chunks,
         CompactionUpdate(
             session_update="compaction_update",
             compaction_id=compaction_id,
             status=status,
-            summary=(TextBlock(text=summary),) if summary and not is_open and status == "completed" else None,
+            summary=None if kept == (shown or "") else summary,
             error=(event.error or "it came to nothing") if status == "failed" else None,
         ),
     ]
@@ -91,14 +101,3 @@ def status_of(event: CompactionEndEvent) -> Status:
     if event.entry is not None:
         return "completed"
     return "cancelled" if event.aborted else "failed"
-
-
-def split_summary(text: str) -> Iterator[str]:
-    """Yield a summary in pieces; together they are the whole, character for character."""
-    while text:
-        piece = cut_head(text, CHUNK_CHARS) or text[:1]
-        end = piece.rfind("\n") + 1
-        if len(piece) < len(text) and end:
-            piece = piece[:end]
-        yield piece
-        text = text[len(piece) :]

@@ -7,7 +7,15 @@ from collections.abc import Iterator
 import msgspec
 from acp.schema import PermissionOption, PermissionOptionKind, ToolCallUpdate
 
-from tenuto.frontend.acp.calls import CallContent, diff_content, diff_locations, kind_of, text_block, text_content
+from tenuto.frontend.acp.calls import (
+    Around,
+    CallContent,
+    diff_content,
+    diff_locations,
+    kind_of,
+    text_block,
+    text_content,
+)
 from tenuto.frontend.print import describe_proposal
 from tenuto.protocol.approval import ApprovalOption, approval_options
 from tenuto.protocol.event import ApprovalRequestedEvent, CompactionProposedEvent
@@ -58,9 +66,10 @@ def permission_options(offered: list[Offer]) -> list[PermissionOption]:
     return [PermissionOption(option_id=one.id, name=one.name, kind=_KINDS[one.option.decision]) for one in offered]
 
 
-def asked_call(event: ApprovalRequestedEvent, cwd: str) -> ToolCallUpdate:
+def asked_call(event: ApprovalRequestedEvent, around: Around) -> ToolCallUpdate:
     """Return what the client shows with the question: the exact command, the changes, or the plan, and why it asks."""
-    content: list[CallContent] = [change for view in event.diffs for change in diff_content(view, cwd)]
+    changes = [change for view in event.diffs for change in diff_content(view, around, proposed=True)]
+    content: list[CallContent] = [*changes]
     words = [event.reason, *(kind.note for kind in event.kinds)]
     detail = event.detail if not content and event.detail != event.summary else ""
     if said := "\n\n".join(filter(None, (detail, *words))):
@@ -73,7 +82,7 @@ def asked_call(event: ApprovalRequestedEvent, cwd: str) -> ToolCallUpdate:
         kind="switch_mode" if event.kind == "plan" else kind_of(event.tool),
         status="pending",
         content=content,
-        locations=diff_locations(event.diffs, cwd),
+        locations=diff_locations(event.diffs, around.cwd),
     )
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import stat
 import uuid
 from collections.abc import Coroutine, Sequence
 from typing import Any
@@ -32,6 +34,7 @@ from tenuto.command.runtime import CommandRuntime
 from tenuto.core.errors import EXPECTED_FAILURES, TaskFailedError, describe_failure
 from tenuto.core.state.windows import find_model
 from tenuto.core.transcript import replay
+from tenuto.frontend.acp.calls import Around
 from tenuto.frontend.acp.client import CLIENT_FAILURES, AnyUpdate, Client, HostEditor
 from tenuto.frontend.acp.content import PromptBlock, read_prompt
 from tenuto.frontend.acp.options import (
@@ -51,7 +54,7 @@ from tenuto.frontend.acp.permissions import (
     permission_options,
     proposal_call,
 )
-from tenuto.frontend.acp.updates import Around, Told, updates_of
+from tenuto.frontend.acp.updates import Told, updates_of
 from tenuto.frontend.print import is_command
 from tenuto.guard.secrets import KNOWN, masked_copy
 from tenuto.protocol.event import (
@@ -81,6 +84,8 @@ from tenuto.text.matching import did_you_mean
 MODEL_SECONDS = 1.0
 """How long the answer to `session/new` waits for the lists of models; what comes later is told later."""
 REPLAYED_AT_A_TIME = 200
+WHOLE_BYTES = 60_000
+"""A changed file of at most so many bytes is shown whole, and only the pieces around the changes of a larger one."""
 STOP_REASONS: dict[Outcome, StopReason] = {
     "completed": "end_turn",
     "interrupted": "cancelled",
@@ -110,6 +115,7 @@ class HostedSession:
             key=uuid.uuid4().hex[:8],
             compactions=client.compactions,
             load_image=self._load_image,
+            read_text=read_small_text,
         )
         self._models: Sequence[ModelFacts] = ()
         self._questions: dict[str, asyncio.Task[None]] = {}
@@ -301,7 +307,7 @@ class HostedSession:
         feedback, stops = "", False
         chosen = None
         try:
-            answer = await self._choose(asked_call(event, self._around.cwd), permission_options(offered))
+            answer = await self._choose(asked_call(event, self._around), permission_options(offered))
             chosen = next((one for one in offered if one.id == answer), None)
             if chosen is not None and chosen.option.feedback:
                 if self._client.has_forms:
@@ -387,6 +393,30 @@ class HostedSession:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
+
+
+def read_small_text(path: str) -> str | None:
+    """Return a file as it is on the disk, without known secrets; `None` for a large one and for what is no text."""
+    try:
+        with open(path, "rb", opener=_open_regular) as file:
+            data = file.read(WHOLE_BYTES + 1)
+    except OSError:
+        return None
+    if len(data) > WHOLE_BYTES or b"\0" in data:
+        return None
+    try:
+        return KNOWN.mask(data.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        return None
+
+
+def _open_regular(path: str, flags: int) -> int:
+    """Open a file, and never wait for one that is a pipe. Raises `OSError`."""
+    descriptor = os.open(path, flags | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(f"{path} is no regular file")
+    return descriptor
 
 
 def _command_line(parts: Sequence[ContentPart]) -> str:

@@ -26,8 +26,8 @@ from acp.schema import (
 )
 
 from tenuto.frontend.acp.calls import (
+    Around,
     CallContent,
-    LoadImage,
     content_block,
     diff_locations,
     kind_of,
@@ -37,8 +37,9 @@ from tenuto.frontend.acp.calls import (
     text_content,
     title_of,
 )
-from tenuto.frontend.acp.compaction import CompactionMessage, begin, finish
+from tenuto.frontend.acp.compaction import CompactionMessage, begin, finish, summary_chunk
 from tenuto.frontend.print import describe_compaction, describe_refusal
+from tenuto.guard.terminal import sanitize_for_terminal
 from tenuto.protocol.event import (
     AnyEvent,
     ApprovalRequestedEvent,
@@ -109,27 +110,12 @@ LIVE_CHARS = 4_000
 SPEAKERS = {"info": "", "warning": "Warning: ", "error": "Error: "}
 
 
-def _no_image(_sha256: str) -> bytes | None:
-    return None
-
-
-class Around(msgspec.Struct, frozen=True):
-    """What an update needs beside its event: where the session works, and what its client understands.
-
-    `key` goes into the ids of messages and compactions: no id is given twice in a session, also after it was resumed.
-    """
-
-    cwd: str
-    key: str = ""
-    compactions: bool = False
-    load_image: LoadImage = _no_image
-
-
 class Told(msgspec.Struct, frozen=True):
     """What the client was told so far, as far as the next update depends on it.
 
     `replays`: the events are an earlier conversation that the client asked for; `is_muted`: one that it has already.
-    `streamed` and `thought`: the answer under way has shown text and thinking. `terminals` are the client's own by the
+    `streamed` and `thought`: the answer under way has shown text and thinking; `is_mid_line`: the last text has no
+    line's end. `summary` is what the compaction under way has shown of its own. `terminals` are the client's own by the
     call that runs in them, `outputs` the ends of live outputs.
     """
 
@@ -137,9 +123,11 @@ class Told(msgspec.Struct, frozen=True):
     is_muted: bool = False
     messages: int = 0
     streamed: bool = False
+    is_mid_line: bool = False
     thought: bool = False
     compactions: int = 0
     is_compacting: bool = False
+    summary: str = ""
     calls: frozenset[str] = frozenset()
     searches: frozenset[str] = frozenset()
     outputs: Mapping[str, str] = {}
@@ -149,7 +137,7 @@ class Told(msgspec.Struct, frozen=True):
 Step = tuple[list[Update], Told]
 
 
-def updates_of(event: AnyEvent, told: Told, around: Around) -> Step:  # noqa: PLR0912 - one branch an event
+def updates_of(event: AnyEvent, told: Told, around: Around) -> Step:
     """Return the updates that an event amounts to, and what is told then."""
     match event:
         case SessionOpenedEvent():
@@ -158,6 +146,80 @@ def updates_of(event: AnyEvent, told: Told, around: Around) -> Step:  # noqa: PL
             return [], msgspec.structs.replace(told, is_muted=False)
         case _ if told.is_muted:
             return [], told
+        case _:
+            pass
+    if isinstance(event, Untold):
+        return [], told
+    if isinstance(event, Remark):
+        return _say(_remark(event), told, around)
+    if isinstance(event, StateEvent):
+        return _state(event), told
+    if isinstance(event, CallEvent):
+        return _about_call(event, told, around)
+    if isinstance(event, CompactionEvent):
+        return _compaction(event, told, around)
+    return _conversation(event, told, around)
+
+
+Untold = (
+    ModelChangedEvent  # the session tells the whole of the options
+    | ApprovalRequestedEvent  # a request of its own
+    | ApprovalResolvedEvent
+    | CompactionProposedEvent  # a request of its own
+    | PromptReturnedEvent  # the answer to the prompt says it
+    | TaskStartedEvent
+    | TaskFinishedEvent
+    | TaskSettledEvent
+    | ToolCallDeltaEvent
+    | ChildEndedEvent  # its call's result says it
+    | ChildTranscriptEvent
+    | HooksRunningEvent
+    | ExtensionStatusEvent  # a line of a screen of ours
+    | CommandProgressEvent  # the same
+    | QueueChangedEvent
+    | ShellStartedEvent  # commands of the user belong to the screens
+    | ShellOutputEvent
+    | EarlierEntriesEvent
+    | EarlierFoundEvent
+    | UndoneEvent  # a notice says it
+)
+"""What the client is told in another way, or not at all."""
+Remark = NoticeEvent | RetryEvent | CallRefusedEvent | TrustWaitingEvent
+StateEvent = TodoChangedEvent | ModeChangedEvent | TitleChangedEvent | ContextUsageEvent
+CallEvent = (
+    WebSearchEvent | ToolStartedEvent | ToolOutputEvent | ToolResultEvent | ChildProgressEvent | ShellFinishedEvent
+)
+CompactionEvent = CompactionStartEvent | CompactionProgressEvent | CompactionEndEvent
+Conversation = (
+    UserMessageEvent
+    | StepStartedEvent
+    | AssistantTextDeltaEvent
+    | AssistantThinkingDeltaEvent
+    | AssistantWithdrawnEvent
+    | AssistantMessageEvent
+)
+
+
+# --- what is said ---
+
+
+def _remark(event: Remark) -> str:
+    match event:
+        case NoticeEvent():
+            return f"{SPEAKERS[event.level]}{event.text}"
+        case RetryEvent():
+            return f"{event.reason}; trying again in {event.wait:.0f} s ({event.attempt}/{event.attempts})"
+        case CallRefusedEvent():
+            return describe_refusal(event)
+        case TrustWaitingEvent():
+            brought = plural(event.count, "thing")
+            return f"This project brings {brought} that count only once you trust them: /trust"
+        case _:
+            assert_never(event)
+
+
+def _conversation(event: Conversation, told: Told, around: Around) -> Step:
+    match event:
         case UserMessageEvent():
             return _user_message(event, told, around) if told.replays else ([], told)
         case StepStartedEvent() | AssistantTextDeltaEvent() | AssistantThinkingDeltaEvent():
@@ -166,73 +228,19 @@ def updates_of(event: AnyEvent, told: Told, around: Around) -> Step:  # noqa: PL
             return _withdrawn(event, told, around)
         case AssistantMessageEvent():
             return _answer(event, told, around)
-        case WebSearchEvent():
-            return _search(event.search, told)
-        case ToolStartedEvent():
-            return _started(event, told, around)
-        case ToolOutputEvent():
-            return _output(event, told)
-        case ToolResultEvent():
-            return _result(event, told, around)
-        case ChildProgressEvent():
-            return [_progress(event)], told
-        case ShellFinishedEvent():
-            return _shell(event, told) if told.replays else ([], told)
-        case TodoChangedEvent():
-            return [_plan(event)], told
-        case ModeChangedEvent():
-            return [CurrentModeUpdate(session_update="current_mode_update", current_mode_id=event.mode)], told
-        case TitleChangedEvent():
-            return [SessionInfoUpdate(session_update="session_info_update", title=event.title)], told
-        case ContextUsageEvent():
-            return _usage(event), told
-        case NoticeEvent():
-            return _say(f"{SPEAKERS[event.level]}{event.text}", told, around)
-        case RetryEvent():
-            said = f"{event.reason}; trying again in {event.wait:.0f} s ({event.attempt}/{event.attempts})"
-            return _say(said, told, around)
-        case CallRefusedEvent():
-            return _say(describe_refusal(event), told, around)
-        case TrustWaitingEvent():
-            brought = plural(event.count, "thing")
-            return _say(f"This project brings {brought} that count only once you trust them: /trust", told, around)
-        case CompactionStartEvent() | CompactionEndEvent():
-            return _compaction(event, told, around)
-        case (
-            ModelChangedEvent()  # the session tells the whole of the options
-            | ApprovalRequestedEvent()  # a request of its own
-            | ApprovalResolvedEvent()
-            | CompactionProposedEvent()  # a request of its own
-            | CompactionProgressEvent()
-            | PromptReturnedEvent()  # the answer to the prompt says it
-            | TaskStartedEvent()
-            | TaskFinishedEvent()
-            | TaskSettledEvent()
-            | ToolCallDeltaEvent()
-            | ChildEndedEvent()  # its call's result says it
-            | ChildTranscriptEvent()
-            | HooksRunningEvent()
-            | ExtensionStatusEvent()  # a line of a screen of ours
-            | CommandProgressEvent()  # the same
-            | QueueChangedEvent()
-            | ShellStartedEvent()  # commands of the user belong to the screens
-            | ShellOutputEvent()
-            | EarlierEntriesEvent()
-            | EarlierFoundEvent()
-            | UndoneEvent()  # a notice says it
-        ):
-            return [], told
         case _:
             assert_never(event)
 
 
-# --- what is said ---
-
-
 def _say(text: str, told: Told, around: Around) -> Step:
-    """Say something that is no part of the model's answers, as a message of its own."""
-    told = msgspec.structs.replace(told, messages=told.messages + 1)
-    return [_message(f"{text}\n\n", told, around)], msgspec.structs.replace(told, messages=told.messages + 1)
+    """Say something that is no part of the model's answers, as a message of its own.
+
+    A client that knows no ids of messages puts it right behind the last one, so it begins a paragraph in any case.
+    """
+    before = "\n\n" if told.is_mid_line else ""
+    told = msgspec.structs.replace(told, messages=told.messages + 1, is_mid_line=False)
+    said = _message(f"{before}{text}\n\n", told, around)
+    return [said], msgspec.structs.replace(told, messages=told.messages + 1)
 
 
 def _message(text: str, told: Told, around: Around) -> AgentMessageChunk:
@@ -258,7 +266,7 @@ def _user_message(event: UserMessageEvent, told: Told, around: Around) -> Step:
     return [
         UserMessageChunk(
             session_update="user_message_chunk",
-            content=content_block(part, around.load_image),
+            content=content_block(part, around),
             message_id=_message_id(told, around),
         )
         for part in event.parts
@@ -271,7 +279,10 @@ def _streamed(
     if isinstance(event, StepStartedEvent):
         return [], msgspec.structs.replace(told, messages=told.messages + 1, streamed=False, thought=False)
     if isinstance(event, AssistantTextDeltaEvent):
-        return [_message(event.text, told, around)], msgspec.structs.replace(told, streamed=True)
+        is_mid_line = not event.text.endswith("\n")
+        return [_message(event.text, told, around)], msgspec.structs.replace(
+            told, streamed=True, is_mid_line=is_mid_line
+        )
     return [_thought(event.text, told, around)], msgspec.structs.replace(told, thought=True)
 
 
@@ -295,6 +306,7 @@ def _answer(event: AssistantMessageEvent, told: Told, around: Around) -> Step:
             updates.append(_thought(part.text, told, around))
         elif isinstance(part, TextPart) and part.text and not told.streamed:
             updates.append(_message(part.text, told, around))
+            told = msgspec.structs.replace(told, is_mid_line=not part.text.endswith("\n"))
         elif isinstance(part, ToolCallPart):
             updates.append(_call(part, around))
     calls = frozenset(call.id for call in event.message.tool_calls)
@@ -304,6 +316,24 @@ def _answer(event: AssistantMessageEvent, told: Told, around: Around) -> Step:
 
 
 # --- calls ---
+
+
+def _about_call(event: CallEvent, told: Told, around: Around) -> Step:
+    match event:
+        case WebSearchEvent():
+            return _search(event.search, told)
+        case ToolStartedEvent():
+            return _started(event, told, around)
+        case ToolOutputEvent():
+            return _output(event, told)
+        case ToolResultEvent():
+            return _result(event, told, around)
+        case ChildProgressEvent():
+            return [_progress(event)], told
+        case ShellFinishedEvent():
+            return _shell(event, told) if told.replays else ([], told)
+        case _:
+            assert_never(event)
 
 
 def _call(part: ToolCallPart, around: Around) -> ToolCallStart:
@@ -346,7 +376,7 @@ def _output(event: ToolOutputEvent, told: Told) -> Step:
 
 def _result(event: ToolResultEvent, told: Told, around: Around) -> Step:
     message = event.message
-    content: list[CallContent] = result_content(message.parts, message.ui, around.cwd, around.load_image)
+    content: list[CallContent] = result_content(message.parts, message.ui, around)
     terminal = told.terminals.get(message.call_id)
     if terminal is not None:
         content = [TerminalToolCallContent(type="terminal", terminal_id=terminal)]
@@ -408,6 +438,20 @@ def _shell(event: ShellFinishedEvent, told: Told) -> Step:
 # --- the state of the session ---
 
 
+def _state(event: StateEvent) -> list[Update]:
+    match event:
+        case TodoChangedEvent():
+            return [_plan(event)]
+        case ModeChangedEvent():
+            return [CurrentModeUpdate(session_update="current_mode_update", current_mode_id=event.mode)]
+        case TitleChangedEvent():
+            return [SessionInfoUpdate(session_update="session_info_update", title=event.title)]
+        case ContextUsageEvent():
+            return _usage(event)
+        case _:
+            assert_never(event)
+
+
 def _plan(event: TodoChangedEvent) -> AgentPlanUpdate:
     """The todo list; the protocol has no word for what was given up, so that is left out."""
     entries = [
@@ -430,22 +474,50 @@ def _usage(event: ContextUsageEvent) -> list[Update]:
     return [UsageUpdate(session_update="usage_update", used=event.tokens, size=event.window, cost=cost)]
 
 
-def _compaction(event: CompactionStartEvent | CompactionEndEvent, told: Told, around: Around) -> Step:
+# --- compactions ---
+
+
+def _compaction(event: CompactionEvent, told: Told, around: Around) -> Step:
     """A compaction as the client understands it. Notes on a branch that is left compact nothing: a line says it."""
-    if event.reason == "branch":
-        return _say(describe_compaction(event), told, around) if isinstance(event, CompactionEndEvent) else ([], told)
-    if isinstance(event, CompactionStartEvent):
-        told = msgspec.structs.replace(told, compactions=told.compactions + 1, is_compacting=True)
-        if around.compactions:
-            return [begin(_compaction_id(told, around))], told
-        return _say("Compacting the conversation…", told, around)
-    is_open = told.is_compacting
-    if not is_open:
+    match event:
+        case CompactionProgressEvent():
+            return _summary(event, told, around)
+        case CompactionStartEvent(reason="branch"):
+            return [], told
+        case CompactionEndEvent(reason="branch"):
+            return _say(describe_compaction(event), told, around)
+        case CompactionStartEvent():
+            told = msgspec.structs.replace(told, compactions=told.compactions + 1, is_compacting=True, summary="")
+            if around.compactions:
+                return [begin(_compaction_id(told, around))], told
+            return _say("Compacting the conversation…", told, around)
+        case CompactionEndEvent():
+            return _compacted(event, told, around)
+        case _:
+            assert_never(event)
+
+
+def _summary(event: CompactionProgressEvent, told: Told, around: Around) -> Step:
+    """The summary as it is written; where a request begins anew, what came of the one before is taken back."""
+    if not (told.is_compacting and around.compactions):
+        return [], told
+    compaction_id = _compaction_id(told, around)
+    if event.summary_tokens == 0 and told.summary:
+        return [begin(compaction_id, anew=True)], msgspec.structs.replace(told, summary="")
+    text = sanitize_for_terminal(event.text or "")
+    if not text:
+        return [], told
+    return [summary_chunk(compaction_id, text)], msgspec.structs.replace(told, summary=told.summary + text)
+
+
+def _compacted(event: CompactionEndEvent, told: Told, around: Around) -> Step:
+    shown = told.summary if told.is_compacting else None
+    if shown is None:
         told = msgspec.structs.replace(told, compactions=told.compactions + 1)
     said: list[Update] = []
     if around.compactions:
-        said += finish(event, _compaction_id(told, around), is_open=is_open)
-    told = msgspec.structs.replace(told, is_compacting=False)
+        said += finish(event, _compaction_id(told, around), shown)
+    told = msgspec.structs.replace(told, is_compacting=False, summary="")
     if around.compactions and (event.entry is None or event.error is None):
         return said, told
     remark = event.error or "" if around.compactions else describe_compaction(event)
