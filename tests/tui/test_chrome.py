@@ -15,7 +15,8 @@ from tenuto.config.sources import load_settings
 from tenuto.protocol.event import AssistantTextDeltaEvent, TaskStartedEvent
 from tenuto.protocol.usage import Usage
 from tenuto.tui.chrome import ITEMS, RENDERERS, footer_line, parting_lines, unknown_items
-from tenuto.tui.render.options import RenderOptions, motion_of
+from tenuto.tui.render.items import render_item
+from tenuto.tui.render.options import motion_of
 from tenuto.tui.state.item import AssistantItem, Item, UserItem
 from tenuto.tui.state.state import QueueRow, UiState
 from tests.tui.full.fake_runtime import SESSION
@@ -96,9 +97,6 @@ def test_no_footer_is_wider_than_the_screen(width, items, word):
 # --- what stays on the normal screen ---
 
 
-OPTIONS = RenderOptions()
-
-
 def items(count: int) -> list[Item]:
     made: list[Item] = []
     for number in range(count):
@@ -108,7 +106,7 @@ def items(count: int) -> list[Item]:
 
 
 def texts(what: str, rows: int, count: int = 20) -> list[str]:
-    return [line.text.strip() for line in parting_lines(items(count), what, 80, rows, OPTIONS)]  # type: ignore[arg-type]
+    return [line.text.strip() for line in parting_lines(items(count), what, 80, rows, render_item)]  # type: ignore[arg-type]
 
 
 def test_the_last_screenful_fits_with_the_hint_and_the_prompt_below():
@@ -132,7 +130,7 @@ def test_only_the_answer_or_nothing():
 def test_the_cost_does_not_grow_with_the_conversation():
     many = items(20_000)
     many[0] = None  # type: ignore[call-overload]
-    assert parting_lines(many, "screen", 80, 24, OPTIONS), "the beginning is not looked at"
+    assert parting_lines(many, "screen", 80, 24, render_item), "the beginning is not looked at"
 
 
 # --- `ui.reduce_motion` ---

@@ -13,7 +13,7 @@ from tenuto.core.state.live import LiveSession
 from tenuto.protocol.entry import TitleEntry, UsageEntry
 from tenuto.protocol.event import AnyEvent, SessionOpenedEvent, TaskSettledEvent, TitleChangedEvent
 from tenuto.protocol.message import AssistantMessage, Message, SystemMessage, UserMessage
-from tenuto.protocol.model import Finished, ModelError, ModelRequest
+from tenuto.protocol.model import Finished, ModelError, ModelRequest, TextDelta
 from tenuto.protocol.part import TextPart, text_of
 from tenuto.text.bounding import shorten
 from tenuto.text.titles import title_of
@@ -23,6 +23,8 @@ SHOWN = 2_000
 """Characters that the model is shown of each of the two."""
 ANSWER_TOKENS = 500
 """Tokens of the answer at most: some models think before they write five words."""
+LONGEST_ANSWER = 8_000
+"""Characters after which nobody reads on, where a server does not hold the model to its tokens."""
 TIMEOUT = 30.0
 """Seconds after which the title by rule stays."""
 ASK = (
@@ -82,8 +84,13 @@ async def _ask(live: LiveSession, model: str) -> AssistantMessage:
         model=facts, messages=_messages(live), max_output_tokens=ANSWER_TOKENS, cache_key=f"{live.id}-{PURPOSE}"
     )
     stream = cast("AsyncGenerator[object, None]", live.models.client(facts.provider).stream(request))
+    characters = 0
     async with aclosing(stream):
         async for part in stream:
+            if isinstance(part, TextDelta):
+                characters += len(part.text)
+                if characters > LONGEST_ANSWER:
+                    raise ModelError("invalid", "the answer is no title: it goes on and on")
             if isinstance(part, Finished):
                 if part.message.usage is not None:
                     live.session.append(UsageEntry(usage=part.message.usage, purpose=PURPOSE, model=facts.id))

@@ -19,7 +19,7 @@ from tenuto.tui.panels.children import child_panel
 from tenuto.tui.panels.lists import completion_panel, help_panel, picker_panel, side_panel
 from tenuto.tui.panels.panel import NOTHING, SEPARATOR, Panel, image_chips, spans_width, status_line
 from tenuto.tui.panels.reading import block_panel, search_panel
-from tenuto.tui.render.items import gap_before, render_item
+from tenuto.tui.render.items import gap_before
 from tenuto.tui.render.line import EMPTY, Line, Span, fit
 from tenuto.tui.render.options import UNICODE, Glyphs, RenderOptions, motion_of
 from tenuto.tui.render.width import cell_width, truncate_middle
@@ -562,21 +562,22 @@ OTHER_ROWS = 4
 """Of the screen: for the hint and the shell's prompt."""
 
 
-def parting_lines(items: Sequence[Item], what: Parting, columns: int, rows: int, options: RenderOptions) -> list[Line]:
+def parting_lines(
+    items: Sequence[Item], what: Parting, columns: int, rows: int, render: Callable[[Item, int], Sequence[Line]]
+) -> Sequence[Line]:
     """Return what is to be printed when the screen goes: the whole last answer, or as much as fits on a screen."""
     if what == "off":
         return []
     if what == "answer":
         answers = (item for item in reversed(items) if isinstance(item, AssistantItem) and item.text.strip())
-        return [
-            line for item in (next(answers, None),) if item is not None for line in render_item(item, columns, options)
-        ]
+        answer = next(answers, None)
+        return [] if answer is None else render(answer, columns)
     room = max(1, rows - OTHER_ROWS)
     lines: list[Line] = []
     for place in range(len(items) - 1, -1, -1):
-        shown = render_item(items[place], columns, options)
+        shown = render(items[place], columns)
         gap = gap_before(items[place - 1] if place else None, items[place]) if shown else 0
-        lines = [*(EMPTY,) * gap, *shown, *lines]
+        lines = [*(EMPTY,) * gap, *shown[-room:], *lines]
         if len(lines) >= room:
             break
     lines = lines[-room:]

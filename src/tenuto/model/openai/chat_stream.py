@@ -250,7 +250,7 @@ class ChatDecoder:
         if thinking or block:
             raw = msgspec.Raw(block) if block else NO_BLOCK
             parts.append(ThinkingPart(text=thinking.strip("\n"), provider=self._provider, block=raw))
-        if text.strip():
+        if text and not text.isspace():  # `strip` would copy an answer of megabytes
             parts.append(TextPart(text=text))
         last = len(self._calls) - 1
         for place, draft in enumerate(self._calls):

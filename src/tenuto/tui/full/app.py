@@ -396,7 +396,8 @@ class TenutoApp(App[None], inherit_bindings=False):
         if not (columns and rows) or self.failure is not None:
             return ""
         items = self.runner.state.transcript.ordered()
-        lines = parting_lines(items, self.ui.leave_transcript, columns, rows, self.render_options())
+        render = ItemRenderer(self.render_options)
+        lines = parting_lines(items, self.ui.leave_transcript, columns, rows, render)
         return self.page_paint.rows(lines).replace(ROW_END, "\x1b[0m\n")
 
     def _watch_terminal(self) -> None:

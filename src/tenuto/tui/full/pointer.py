@@ -236,7 +236,7 @@ class Pointer:
             return ""
         lines = view.lines_of(place.item)
         if event.chain == 1:
-            self._fold(place, lines[place.line :])
+            self._fold(place, lines[place.line : place.line + 2])
             return ""
         ends = word_at(lines[place.line], place.cell) if event.chain == 2 else None
         if ends is not None:
@@ -251,7 +251,10 @@ class Pointer:
         self._view.repaint()
 
     def _fold(self, place: Place, rest: Sequence[Line]) -> None:
-        """Fold or unfold by a click on an item's head, or on the row that says how much is folded."""
+        """Fold or unfold by a click on an item's head, or on the row that says how much is folded.
+
+        `rest` is the row that was clicked, and the next one where there is one.
+        """
         item = self._view.item_at(place.item)
         if place.line <= 1 or (item.folded and (len(rest) == 1 or any(map(tells_of_more, rest[:1])))):
             self._view.toggle(item.id)

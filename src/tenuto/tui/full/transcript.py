@@ -16,6 +16,7 @@ from textual import events
 from textual.geometry import Region
 from textual.strip import Strip
 
+from tenuto.text.packed import Packed
 from tenuto.tui.full.palette import Palette
 from tenuto.tui.full.pointer import PointedWidget, Pointer, Selection, moved
 from tenuto.tui.full.viewport import Viewport
@@ -150,7 +151,7 @@ class LineCache:
             return entry.lines
         self.drop(item.id)
         lines = self._render(item, width)
-        entry = Entry(item.version, gap, [*(EMPTY,) * gap, *lines] if lines else [])
+        entry = Entry(item.version, gap, _behind((EMPTY,) * gap, lines) if lines else [])
         self._entries[item.id] = entry
         self._count += len(entry.lines)
         return entry.lines
@@ -171,6 +172,10 @@ class LineCache:
         """Forget everything (another width, detail or theme)."""
         self._entries.clear()
         self._count = 0
+
+
+def _behind(gap: Sequence[Line], lines: Sequence[Line]) -> Sequence[Line]:
+    return lines.copy(gap) if isinstance(lines, Packed) else [*gap, *lines]
 
 
 WHEEL_ROWS = 3

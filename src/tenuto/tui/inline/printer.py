@@ -6,6 +6,7 @@ waits for it, so that the scrollback has the order that a resumed session has.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct, field
@@ -15,7 +16,7 @@ from tenuto.protocol.entry import TodoItem
 from tenuto.protocol.message import TodoView
 from tenuto.tui.render.items import gap_before, render_item
 from tenuto.tui.render.line import EMPTY, Line, fit_lines, link_addresses, plain
-from tenuto.tui.render.live import ItemRenderer
+from tenuto.tui.render.live import ItemRenderer, Lines, StreamRenderer
 from tenuto.tui.render.options import GUTTER, RenderOptions, glyphs_for
 from tenuto.tui.state.item import Item, ToolItem
 
@@ -26,11 +27,12 @@ UNFOLDABLE = 200
 
 
 class Begun(Struct):
-    """An answer whose beginning is printed: at which width, and the texts of those rows."""
+    """An answer whose beginning is printed: at which width, by what it was drawn, and the hashes of its rows' texts."""
 
     item: Item
     width: int
-    rows: list[str] = field(default_factory=list[str])
+    stream: StreamRenderer | None
+    rows: array[int] = field(default_factory=lambda: array("q"))
 
 
 class PrintedList(Struct):
@@ -201,21 +203,23 @@ class Printer:
         if settled <= known:
             return
         if self._begun is None or self._begun.item is not item:
-            self._begun = Begun(item, width)
+            self._begun = Begun(item, width, self._render.stream_of(item.id))
             self._lines += [EMPTY] * gap_before(self._last, item)
             self._last = item
         self._lines += lines[known:settled]
-        self._begun.rows += [line.text for line in lines[known:settled]]
+        self._begun.rows.extend(hash(line.text) for line in lines[known:settled])
 
-    def _lines_of(self, item: Item, width: int) -> tuple[list[Line], int]:
+    def _lines_of(self, item: Item, width: int) -> tuple[Lines, int]:
         """Return an item's lines, and how many of them are printed: as many as still are what was printed."""
         begun = self._begun
         if begun is None or begun.item is not item:
             return self._render(item, width), 0
         lines = self._render(item, begun.width)
+        if begun.stream is not None and self._render.stream_of(item.id) is begun.stream:
+            return lines, len(begun.rows)  # what was settled is
         same = 0
         for row, line in zip(begun.rows, lines, strict=False):
-            if row != line.text:
+            if row != hash(line.text):
                 break
             same += 1
         return lines, same

@@ -284,7 +284,7 @@ def plan_items(message: AssistantMessage) -> list[Item]:
             case TextPart(text=text) if text and isinstance(last, AssistantItem):
                 last.text += text if part.phase == phase else f"\n\n{text}"
                 phase = part.phase
-            case TextPart(text=text) if text.strip():
+            case TextPart(text=text) if text and not text.isspace():
                 interrupted = message.stop_reason == "interrupted"
                 planned.append(AssistantItem(text=text, seq=message.seq, interrupted=interrupted, final=True))
                 phase = part.phase

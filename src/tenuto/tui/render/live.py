@@ -9,6 +9,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from tenuto.guard.terminal import sanitize_for_terminal
+from tenuto.text.packed import Packed
 from tenuto.tui.render.frame import frame_for
 from tenuto.tui.render.items import interruption, render_item
 from tenuto.tui.render.line import EMPTY, Line, indent, link_addresses, wrap
@@ -31,6 +32,8 @@ CHEAP = 8_000
 """Characters of a tail that are drawn at every look."""
 PATIENCE = 64
 """A longer one, a table or paragraph of which nothing settles, is drawn when it grew by one of so many parts."""
+AT_ONCE = 16_000
+"""Characters that are parsed together, and of a finished answer above which it is drawn piece by piece."""
 MAX_NUMBER = 999_999_999
 """The highest number that CommonMark takes as a list item's."""
 
@@ -85,9 +88,9 @@ class StreamRenderer:
         """How many of the lines stay the same objects, except for the colours of code until its fence is closed."""
         self.length = 0
         """Characters that have been fed."""
-        self._pieces: list[str] = []
+        self._fed = bytearray()
         self._fresh: list[str] = []
-        self._lines: list[Line] = []
+        self._lines = Packed(Line)
         self._references: References = {}
         self._ambiguous = False
         self._opener = ""
@@ -99,30 +102,29 @@ class StreamRenderer:
     @property
     def text(self) -> str:
         """Everything that has been fed."""
-        if len(self._pieces) > 1:
-            self._pieces[:] = ["".join(self._pieces)]
-        return self._pieces[0] if self._pieces else ""
+        return self._fed.decode("utf-8", "surrogatepass")
+
+    def begins(self, text: str) -> bool:
+        """Say whether a text begins with all that has been fed."""
+        return self._fed == bytearray(text[: self.length], "utf-8", "surrogatepass")
 
     def feed(self, text: str) -> None:
         """Add to the text."""
         if text:
             self._fresh.append(text)
-            self._pieces.append(text)
+            self._fed += text.encode("utf-8", "surrogatepass")  # a text with one emoji has four bytes for each letter
             self.length += len(text)
 
-    def lines(self, *, everything: bool = False) -> list[Line]:
+    def lines(self, *, everything: bool = False) -> Packed[Line]:
         """Return the lines of what has been fed, of `everything` although that is not worth drawing yet.
 
-        The list is the renderer's own and changes with the next call.
+        They are the renderer's own and change with the next call.
         """
         if self._fresh and (everything or not self._can_wait()):
-            look = self._look()
-            cut = self._draw_growing(look)
-            if cut is not None:
-                self._cut(look, cut)
+            self._draw_fresh()
         return self._lines
 
-    def finish(self) -> list[Line]:
+    def finish(self) -> Packed[Line]:
         """Return the lines of the whole text, the same that `render_markdown` gives; nothing may be fed after it."""
         look = self._look()
         rest = self._rest
@@ -130,8 +132,9 @@ class StreamRenderer:
             self._draw_settled(look, block, rest)
             rest = Rest()
         if self._ambiguous:
-            self._lines[:] = render_markdown(self.text, self.width, self.options)
+            self._lines = Packed(Line, render_markdown(self.text, self.width, self.options))
         self.settled = len(self._lines)
+        self._lines.pack(self.settled)
         self._opener = self._tail = ""
         return self._lines
 
@@ -140,10 +143,22 @@ class StreamRenderer:
         fresh = sum(map(len, self._fresh))
         return fresh * PATIENCE < len(self._tail) - CHEAP and not any("\n\n" in text for text in self._fresh)
 
+    def _draw_fresh(self) -> None:
+        """Draw what has come, a little at a time: what it is parsed to takes a hundred times its own room."""
+        fresh = "".join(self._fresh)
+        self._fresh.clear()
+        for begin in range(0, len(fresh), AT_ONCE):
+            self._fresh.append(fresh[begin : begin + AT_ONCE])
+            look = self._look()
+            cut = self._draw_growing(look)
+            if cut is not None:
+                self._cut(look, cut)
+            self._lines.pack(self.settled)
+
     def _look(self) -> _Look:
         self._tail += "".join(self._fresh)
         self._fresh.clear()
-        del self._lines[self.settled :]
+        self._lines.cut(self.settled)
         source = self._opener + self._tail
         document = parse(sanitize_for_terminal(source), self._references)
         self._ambiguous = self._ambiguous or bool(document.references)
@@ -225,7 +240,7 @@ class StreamRenderer:
             return
         token = look.document.tokens[block[0]]
         whole = "\n".join([*self._fence_code, token.content]).removesuffix("\n")
-        del self._lines[self._fence_start :]
+        self._lines.cut(self._fence_start)
         self._fence_code = []
         self._add(look.renderer.code(whole, token.info))
 
@@ -259,6 +274,8 @@ class StreamRenderer:
         self._lines.extend(indent(lines, GUTTER_SPAN, GUTTER_SPAN))
 
 
+Lines = list[Line] | Packed[Line]
+"""Of one item: packed where there are many."""
 _WARM_UP = "`a` *b* [c](https://d)\n\n- e\n\n|f|\n|-|\n\n```python\ng = 1\n```\n\n日"
 
 
@@ -277,8 +294,8 @@ class ItemRenderer:
         self._options = options
         self._streams: dict[int, StreamRenderer] = {}
 
-    def __call__(self, item: Item, width: int) -> list[Line]:
-        """Return an item's lines on a screen of `width` cells: a new list whose settled lines are the same objects.
+    def __call__(self, item: Item, width: int) -> Lines:
+        """Return an item's lines on a screen of `width` cells.
 
         An item that cannot be drawn costs its own lines and not the screen: what went wrong goes to standard error.
         """
@@ -289,7 +306,7 @@ class ItemRenderer:
             self._streams.pop(item.id, None)
             return wrap([("This block cannot be drawn; the session has all of it.", "error")], width)
 
-    def _render(self, item: Item, width: int, options: RenderOptions) -> list[Line]:
+    def _render(self, item: Item, width: int, options: RenderOptions) -> Lines:
         if not isinstance(item, AssistantItem):
             return link_addresses(render_item(item, width, options))
         return self._finished(item, width, options) if item.final else self._growing(item, width, options)
@@ -299,21 +316,28 @@ class ItemRenderer:
         stream = self._streams.get(item_id)
         return stream.settled if stream is not None else 0
 
-    def _growing(self, item: AssistantItem, width: int, options: RenderOptions) -> list[Line]:
+    def stream_of(self, item_id: int) -> StreamRenderer | None:
+        """Return what draws an answer that grows: while it is the same, so is what is settled."""
+        return self._streams.get(item_id)
+
+    def _growing(self, item: AssistantItem, width: int, options: RenderOptions) -> Lines:
         stream = self._streams.get(item.id)
         if stream is None or not _serves(stream, item, width, options):
             # Only one answer streams at a time; whatever another one left behind was withdrawn.
             stream = StreamRenderer(width, options)
             self._streams = {item.id: stream}
         stream.feed(item.text[stream.length :])
-        return [*stream.lines(everything=item.pausing)]
+        return stream.lines(everything=item.pausing).copy()
 
-    def _finished(self, item: AssistantItem, width: int, options: RenderOptions) -> list[Line]:
+    def _finished(self, item: AssistantItem, width: int, options: RenderOptions) -> Lines:
         stream = self._streams.pop(item.id, None)
-        if stream is None or not _serves(stream, item, width, options) or not item.text.startswith(stream.text):
-            return render_item(item, width, options)
+        if stream is None or not _serves(stream, item, width, options) or not stream.begins(item.text):
+            if len(item.text) <= AT_ONCE:
+                return render_item(item, width, options)
+            stream = StreamRenderer(width, options)
         stream.feed(item.text[stream.length :])
-        lines = [*stream.finish()]
+        stream.lines(everything=True)
+        lines = stream.finish()
         if item.interrupted:
             lines.extend(interruption(frame_for(item, width, options)))
         return lines
