@@ -3,7 +3,9 @@
 It lies beside the log and goes where that goes. It is made from the log, grows behind it, and only says where to look:
 what it names is read in the log and compared. One that is damaged, of another version or of another log is made again;
 where there is none, or SQLite has no such index, the log itself is read.
-A run is a few entries, about 16 KB; with their outputs the index takes about a fifth of what is searched.
+A run is a few entries, about 16 KB; with their outputs the index takes about a fifth of what is searched. Where words
+are in most runs and in no entry together, the bytes of each line say which entries are worth decoding; `aside` names
+those whose lines do not.
 """
 
 from __future__ import annotations
@@ -11,26 +13,25 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from tenuto.private_files import open_private
-from tenuto.protocol.message import HistoryEvent
 from tenuto.session.describe import Piece, pieces_of
 from tenuto.session.log.history import Block, History, log_check
 from tenuto.session.log.log import LogLine, Place, scan_log
-from tenuto.session.search.needs import fold
+from tenuto.session.search.needs import fold, has_letters, letters_of
 from tenuto.session.store import OUTPUTS
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
 SEARCH_NAME = "search.sqlite"
-SEARCH_VERSION = 1
+SEARCH_VERSION = 2
 RUN_BYTES = 16_000
 """Bytes of the log that are one run, unless an entry is longer."""
 STEP_BYTES = 4 << 20
@@ -53,7 +54,7 @@ _TABLES = (
     "CREATE TABLE covered (blocks INTEGER, end INTEGER, position INTEGER, lines INTEGER, highest INTEGER, sum INTEGER)",
     "INSERT INTO covered VALUES (0, 0, 0, 0, 0, 0)",
     "CREATE TABLE runs (id INTEGER PRIMARY KEY, offset INTEGER, size INTEGER, line INTEGER, highest INTEGER,"
-    " position INTEGER, count INTEGER)",
+    " position INTEGER, count INTEGER, aside TEXT)",
     "CREATE INDEX by_position ON runs (position)",
     "CREATE TABLE files (run INTEGER, path TEXT, size INTEGER, changed INTEGER)",
     "CREATE VIRTUAL TABLE texts USING fts5"
@@ -84,12 +85,17 @@ class SearchDamagedError(Exception):
 
 
 class Run(msgspec.Struct, frozen=True):
-    """A few lines of the log: where they begin, their bytes, the position of their first entry, how many there are."""
+    """A few lines of the log: where they begin, their bytes, the position of their first entry, how many there are.
+
+    `aside` are the lines, counted from 0, whose entry says more than stands in them letter by letter: it has a file,
+    or a word that is made or escaped. `None`: the lines are not one entry each.
+    """
 
     place: Place
     size: int
     position: int
     count: int
+    aside: frozenset[int] | None = frozenset()
 
 
 class _Covered(msgspec.Struct, frozen=True):
@@ -115,12 +121,15 @@ class SearchIndex:
         """The position of the first entry that the index knows nothing of."""
         return self._covered.position
 
-    def runs_with(self, needs: Iterable[str]) -> list[int] | None:
-        """Return the ids of the runs that may have all of the texts, ascending; `None` where any may.
+    def runs_with(self, needs: Iterable[str]) -> Sequence[int] | None:
+        """Return the ids of the runs that may have all of the texts, ascending; `None` where too many may.
 
-        Raises `sqlite3.Error` for a damaged index.
+        There are never too many where the texts have letters that are looked for in the lines themselves. Raises
+        `sqlite3.Error` for a damaged index.
         """
         needs = tuple(needs)
+        whole = self.run_at(self._covered.position)
+        most = 1.0 if letters_of(needs) else _MOST_RUNS
         grams = [gram for text in needs if len(text) >= _GRAM for gram in _grams(text)]
         found: set[int] | None = None
         if grams:
@@ -131,7 +140,9 @@ class SearchIndex:
         for text in needs:
             if len(text) < _GRAM and (short := self._runs_with_short(text)) is not None:
                 found = short if found is None else found & short
-        if found is None or len(found) > _MOST_RUNS * self.run_at(self._covered.position):
+        if found is None and most == 1.0:
+            return range(1, whole + 1)
+        if found is None or len(found) > most * whole:
             return None
         return sorted(found | self._runs_to_look_at())
 
@@ -151,12 +162,13 @@ class SearchIndex:
 
     def run(self, number: int) -> Run:
         """Return a run by its id. Raises `SearchDamagedError`."""
-        query = "SELECT offset, line, highest, size, position, count FROM runs WHERE id = ?"
+        query = "SELECT offset, line, highest, size, position, count, aside FROM runs WHERE id = ?"
         found = self._fetch(query, number)
         if found is None:
             raise SearchDamagedError(f"run {number} is missing")
-        offset, line, highest, size, position, count = found
-        return Run(Place(offset, line, highest), size, position, count)
+        offset, line, highest, size, position, count, aside = found
+        lines = None if aside is None else frozenset(map(int, str(aside).split()))
+        return Run(Place(offset, line, highest), size, position, count, lines)
 
     def run_at(self, position: int) -> int:
         """Return the id of the run with this position. Raises `SearchDamagedError`."""
@@ -166,7 +178,7 @@ class SearchIndex:
             raise SearchDamagedError(f"no run has position {position}")
         return found[0]
 
-    def _fetch(self, query: str, value: int) -> tuple[int, ...] | None:
+    def _fetch(self, query: str, value: int) -> tuple[Any, ...] | None:
         """Return the first row. Raises `SearchDamagedError`."""
         import sqlite3
 
@@ -292,24 +304,33 @@ class _Writer:
         """Add what stands in a block. Raises `_DoesNotFitError` where that is not what it had."""
         place, position = block.place, block.position
         for lines in _cut(scan_log(io.BytesIO(data), place)):
-            entries = [record.entry for line in lines for record in line.records]
-            size = sum(line.size for line in lines)
-            self._add_run(Run(place, size, position, len(entries)), entries)
-            highest = max((place.highest, *(entry.seq for entry in entries)))
+            count, size = sum(len(line.records) for line in lines), sum(line.size for line in lines)
+            begin = place.offset - block.offset
+            self._add_run(Run(place, size, position, count), lines, data[begin : begin + size])
+            highest = max((place.highest, *(record.entry.seq for line in lines for record in line.records)))
             place = Place(place.offset + size, place.line + len(lines), highest)
-            position += len(entries)
+            position += count
         if (place, position) != (Place(block.end, block.lines_after, block.top), block.position_after):
             raise _DoesNotFitError
         self._covered = _Covered(self._covered.blocks + 1, block.end, position, block.lines_after, block.top)
 
-    def _add_run(self, run: Run, entries: list[HistoryEvent]) -> None:
-        place = run.place
-        row = (self._next, place.offset, run.size, place.line, place.highest, run.position, run.count)
-        self._connection.execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+    def _add_run(self, run: Run, lines: list[LogLine], data: bytes) -> None:
         texts: list[str] = []
-        for piece in (piece for entry in entries for piece in pieces_of(entry, self._outputs) if not piece.is_echo):
-            texts.append(piece.text)
-            texts += self._outputs_of(piece)
+        aside: list[int] = []
+        lowered = data.lower().split(b"\n")[:-1]
+        single = len(lowered) == len(lines) and all(len(line.records) == 1 for line in lines)
+        for number, line in enumerate(lines):
+            said = [piece for record in line.records for piece in pieces_of(record.entry, self._outputs)]
+            said = [piece for piece in said if not piece.is_echo]
+            for piece in said:
+                texts.append(piece.text)
+                texts += self._outputs_of(piece)
+            if single and not _stands_in(said, lowered[number]):
+                aside.append(number)
+        place = run.place
+        told = " ".join(map(str, aside)) if single else None
+        row = (self._next, place.offset, run.size, place.line, place.highest, run.position, run.count, told)
+        self._connection.execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
         if texts:
             text = fold("\n".join(texts)) + "\x01\x01"  # the last letters begin a three as well
             self._connection.execute("INSERT INTO texts (rowid, text) VALUES (?, ?)", (self._next, text))
@@ -332,6 +353,11 @@ class _Writer:
             "UPDATE covered SET (blocks, end, position, lines, highest, sum) = (?, ?, ?, ?, ?, ?)", row
         )
         return covered.end
+
+
+def _stands_in(pieces: Iterable[Piece], lowered: bytes) -> bool:
+    """Say whether all the letters of what an entry says are in its line, whatever their case."""
+    return all(not piece.paths and has_letters(lowered, letters_of((fold(piece.text),))) for piece in pieces)
 
 
 def _cut(lines: Iterable[LogLine]) -> Iterator[list[LogLine]]:

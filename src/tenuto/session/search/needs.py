@@ -13,6 +13,8 @@ from typing import Any
 
 _SAME = str.maketrans({"\0": "\x01", "\u0131": "i", "\u0307": None})
 """SQLite ends a text at NUL; `re` takes İ and ı for i, `casefold` makes two letters of the one and keeps the other."""
+_FIRST_TEXT = b'"text":"'
+_LETTERS = re.compile("[a-z_]{2,}")
 SHORTEST = 2
 """Characters of the shortest text that narrows a search."""
 
@@ -23,6 +25,22 @@ def fold(text: str) -> str:
     if folded.isascii():
         return folded.replace("\0", "\x01")
     return folded.translate(_SAME).encode("utf-8", "replace").decode("utf-8")
+
+
+def letters_of(texts: Iterable[str]) -> frozenset[bytes]:
+    """Return the runs of plain letters in folded texts: they look the same in a text and in the JSON that has it."""
+    return frozenset(run.encode() for text in texts for run in _LETTERS.findall(text))
+
+
+def has_letters(line: bytes, letters: Iterable[bytes]) -> bool:
+    """Say whether a line of JSON in lower case has all of these, and has them behind where its first text begins.
+
+    What stands before that is names of fields: `result` and `parts` are in every line of a result.
+    """
+    if not all(run in line for run in letters):
+        return False
+    texts = line[line.find(_FIRST_TEXT) + 1 :]
+    return all(run in texts for run in letters)
 
 
 def words_needed(words: Iterable[str]) -> tuple[str, ...]:
