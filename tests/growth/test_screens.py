@@ -1,0 +1,77 @@
+"""The screen with a transcript of any length, and an answer of any length: what shows is what costs."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import pytest
+
+from tenuto.tui.full import transcript
+from tenuto.tui.render import live
+from tenuto.tui.render.live import StreamRenderer
+from tests.growth.counting import LARGE, SMALL, calls_of, python_calls
+from tests.server.scripts import markdown
+from tests.tui.full.fake_runtime import answer, replay
+from tests.tui.full.support import running_app
+
+
+async def test_widgets_and_rows_of_a_long_transcript():
+    mounted, drawn = {}, {}
+    for items in (SMALL, LARGE):
+        with calls_of(live, "render_item") as rendered:
+            async with running_app(*replay(items), size=(100, 30)) as screen:
+                mounted[items] = len(list(screen.app.screen.walk_children()))
+                assert len(screen.app.transcript.order.ids) == items
+                assert len(screen.app.transcript.cache) <= transcript.MAX_LINES
+        drawn[items] = rendered.number
+    assert mounted[LARGE] == mounted[SMALL] < 40, "one widget paints the transcript"
+    assert drawn[LARGE] == drawn[SMALL] < 40, "items that show"
+
+
+async def test_work_of_a_key_and_of_a_new_item_behind_a_long_transcript():
+    work = {}
+    for items in (SMALL, LARGE):
+        async with running_app(*replay(items), size=(100, 30)) as screen:
+            view = screen.app.transcript
+            screen.runtime.emit(answer("one first", 10**6))
+            view.repaint()
+
+            def append(screen=screen, view=view) -> None:
+                screen.runtime.emit(answer("one *more*", 10**6 + 1))
+                view.repaint()
+
+            work[items] = python_calls(append), python_calls(view.repaint)
+    assert work[LARGE][0] < 1.2 * work[SMALL][0]
+    assert work[LARGE][1] < 1.2 * work[SMALL][1] + 20
+
+
+def streamed(kilobytes: int, at_once: int) -> StreamRenderer:
+    """Stream so much, looking at the end of it after each piece."""
+    stream, text = StreamRenderer(100), markdown(kilobytes)
+    for begin in range(0, len(text), at_once):
+        stream.feed(text[begin : begin + at_once])
+        lines = stream.lines()
+        assert lines[-1:]
+    return stream
+
+
+def test_work_of_a_streamed_answer_grows_with_its_length():
+    work = {kilobytes: python_calls(lambda size=kilobytes: streamed(size, 1_000)) for kilobytes in (8, 80)}
+    assert work[80] < 14 * work[8], "what was drawn lately is remembered, which helps the short one more"
+
+
+@pytest.mark.parametrize("at_once", [1_000, 1_000_000], ids=["as it comes", "all in one"])
+def test_memory_of_a_streamed_answer(at_once: int):
+    """At its peak, beside the text itself: rows that nobody looks at are packed, and little is parsed together."""
+    live.warm_up()
+    peaks = {}
+    streamed(200, at_once)  # what is remembered of drawing is as large as it gets
+    for kilobytes in (40, 400):
+        tracemalloc.start()
+        try:
+            stream = streamed(kilobytes, at_once)
+            peaks[kilobytes] = tracemalloc.get_traced_memory()[1]
+            assert len(stream.lines()) > 30 * kilobytes
+        finally:
+            tracemalloc.stop()
+    assert peaks[400] - peaks[40] < 9 * 360 * 1024, "the text itself has four bytes a letter; rows would have twenty"
