@@ -39,7 +39,12 @@ BARS: Final[Mapping[tuple[str, str], float]] = {
     ("tui-within", "growth MB"): 15.0,
     ("tui-paths", "key worst ms"): 50.0,
     ("tui-paths", "first rows ms"): 100.0,
+    ("tui-sessions", "first rows ms"): 300.0,
+    ("tui-stream-2000", "on screen after ms"): 4_000.0,
+    ("tui-stream-2000", "memory MB"): 88.0,
     ("within-1GB", "recall ms"): 2_000.0,
+    ("within-1GB", "recall apart ms"): 2_000.0,
+    ("within-1GB", "Ctrl+F nothing ms"): 2_000.0,
     ("within-1GB", "recall first ms"): 200.0,
 }
 """The most that a figure of a measure may be."""

@@ -11,10 +11,14 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from scripts.bench_lib.measures import PATIENCE, Figures, Lab, Measure, first_token, watch_start
 from scripts.bench_lib.process import FailedRunError, family, high_water, run
 from scripts.bench_lib.program import ROOT, Program
+
+if TYPE_CHECKING:
+    from tenuto.session.session import Session
 
 LENGTHS = {"empty": (20, 2_000), "1MB": (1_000, 1_000_000), "100MB": (100_000, 100_000_000), "1GB": (1_000_000, 10**9)}
 """Entries and bytes, about."""
@@ -98,9 +102,27 @@ def main(directory: Path) -> None:
     timed("recall", lambda: ask(rare))
     timed("recall first", lambda: ask(Question(query="result", limit=1)))
     timed("recall nothing", lambda: ask(Question(query="zebra unicorn")))
+    timed("recall apart", lambda: ask(Question(query="please lost")))
+    timed("Ctrl+F nothing", lambda: look_through(session))
     found.unlink(missing_ok=True)
     figures["memory after MB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     sys.stdout.write(json.dumps(figures))
+
+
+def look_through(session: Session) -> None:
+    """Look for a word that is nowhere as Ctrl+F does: question by question, until nothing is left."""
+    from types import SimpleNamespace
+    from typing import cast
+
+    from tenuto.core.state.live import LiveSession
+    from tenuto.core.transcript import find_earlier
+    from tenuto.protocol.operation import FindEarlierOperation
+
+    live = cast("LiveSession", SimpleNamespace(id=session.id, session=session))
+    before = session.highest_seq + 1
+    while before:
+        question = FindEarlierOperation(session_id=session.id, query="hippopotamus", before=before, newest=True)
+        before = find_earlier(live, question).before
 
 
 LENGTH_MEASURES = tuple(

@@ -50,6 +50,7 @@ LONG_QUIET = 5.0
 """Longer than a line shows that goes away by itself."""
 
 PATHS = 100_000
+SESSIONS = 3_000
 
 
 def inline_of(program: Program) -> Program:
@@ -244,6 +245,28 @@ def _key_figures(name: str, latencies: list[float]) -> Figures:
     return {f"{name} p{share} ms": quantile(latencies, share / 100) for share in (50, 95, 99)}
 
 
+def picker(lab: Lab, program: Program) -> Figures:
+    """`/resume` where a project has 3 000 sessions: from Enter to the first rows, and what a letter costs there."""
+    from tests.session.long import write_many
+
+    if "many" not in lab.sessions:
+        home = Path(lab.surroundings.environ()["TENUTO_HOME"])
+        write_many(home, lab.surroundings.project, SESSIONS)
+        lab.sessions["many"] = home
+    with lab.open(program) as terminal:
+        _come_to_rest(terminal)
+        terminal.write(CLEAR_KEY + b"/resume")
+        terminal.wait_quiet(SHORT_QUIET, 3.0)
+        begun, cpu = terminal.now, _cpu(terminal)
+        terminal.write(b"\r")
+        shown = terminal.wait_for(b"A long session", PATIENCE)
+        if shown is None:
+            raise FailedRunError("no session came on screen")
+        figures = {"first rows ms": (shown - begun) * 1000, "cpu ms": (_cpu(terminal) - cpu) * 1000}
+        terminal.wait_quiet(SHORT_QUIET, 3.0)
+        return figures | _act(terminal, "letter", lambda: terminal.write(b"z"))
+
+
 def _long_session(lab: Lab) -> Path:
     from tests.session.long import write_session
 
@@ -273,5 +296,6 @@ SCREEN_MEASURES = (
     ),
     Measure("tui-10000", "interactive", long_transcript, 0.2, for_peers=False, both_screens=True, named_only=True),
     Measure("tui-within", "interactive", within, 0.3, for_peers=False, named_only=True),
+    Measure("tui-sessions", "interactive", picker, 0.3, for_peers=False, both_screens=True, named_only=True),
     Measure("tui-paths", "interactive", paths, 0.3, for_peers=False, named_only=True),
 )
