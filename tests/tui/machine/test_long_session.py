@@ -102,7 +102,7 @@ def test_the_beginning_of_a_session_is_loaded_without_what_lies_between(reader: 
     assert gap.entries > ENTRIES - 3 * SHOWN_ENTRIES
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.full) for seed in (1, 2))])
 def test_whatever_way_one_goes_it_is_the_same_transcript(reader: Reader, seed: int, monkeypatch: pytest.MonkeyPatch):
     from tenuto.tui.machine import reading
 
