@@ -91,3 +91,19 @@ async def test_nobody_is_asked_without_a_small_model_or_with_titles_off(tmp_path
             await running.ask("and on")
             assert len(running.server.requests) == 2
             assert running.session.state.title == ""
+
+
+async def test_nobody_reads_on_in_a_title_that_has_no_end(tmp_path):
+    def endless(request: Request) -> Reply:
+        if names(request):
+            return Reply("word " * 20_000, chunk_size=500, delay_per_event=0.001)
+        return Reply("Done.")
+
+    async with agent(tmp_path, endless, environ=SMALL) as running:
+        await running.ask("mend it. Then rest")
+        async with asyncio.timeout(10):
+            while not asked(running) or any(task.get_name() == "title" for task in asyncio.all_tasks()):
+                await asyncio.sleep(0.005)
+        assert not running.of(TitleChangedEvent)
+        counted = [entry for entry in running.session.entries() if isinstance(entry, UsageEntry)]
+        assert not counted, "what it cost stands at its end, which was not read"

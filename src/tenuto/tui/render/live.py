@@ -106,7 +106,7 @@ class StreamRenderer:
 
     def begins(self, text: str) -> bool:
         """Say whether a text begins with all that has been fed."""
-        return self._fed == text[: self.length].encode("utf-8", "surrogatepass")
+        return self._fed == bytearray(text[: self.length], "utf-8", "surrogatepass")
 
     def feed(self, text: str) -> None:
         """Add to the text."""
