@@ -27,7 +27,8 @@ Peers get the same environment (ANTHROPIC_*, OPENAI_* point to the server); in t
 {openai_url}, {project} and {home} are filled in. Figures of different runs or machines do not compare: ratios do.
 `scripts/bench tui` measures our two screens: starting, streams, worst cases, a transcript of 10 000 items, rest.
 `scripts/bench sessions` measures what is done in sessions of 2 KB to 1 GB, and has a --help of its own.
-`scripts/bench guard` measures what safety costs: verdicts, the parser, a command with and without a sandbox."""
+`scripts/bench guard` measures what safety costs: verdicts, the parser, a command with and without a sandbox.
+`scripts/bench peers` measures us beside the agents that are installed here, and writes docs/benchmarks."""
 
 ALL = (*MEASURES, *SCREEN_MEASURES, *LENGTH_MEASURES)
 TUI = "tui"
@@ -102,6 +103,10 @@ def main(arguments: list[str]) -> int:
 
         with laboratory() as lab:
             return measure_sessions(arguments[1:], lab)
+    if arguments[:1] == ["peers"]:
+        from scripts.bench_lib.peers.cli import main as measure_peers
+
+        return measure_peers(arguments[1:])
     if arguments[:1] == ["guard"]:
         from scripts.bench_lib.guard import main as measure_guard
 

@@ -7,7 +7,7 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,13 +27,20 @@ class Run:
     output: bytes = b""
 
 
-def run(command: list[str], environ: dict[str, str], cwd: Path, timeout: float = 600.0) -> Run:
-    """Run a program to its end. Raises `FailedRunError` when it fails or does not end."""
+def run(
+    command: list[str],
+    environ: dict[str, str],
+    cwd: Path,
+    timeout: float = 600.0,
+    begun: Callable[[int], None] = lambda pid: None,
+) -> Run:
+    """Run a program to its end; `begun` gets its process id. Raises `FailedRunError` when it fails or does not end."""
     before = children_cpu()
     started = time.monotonic()
     with subprocess.Popen(
         command, env=environ, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     ) as process:
+        begun(process.pid)
         try:
             output, _ = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:

@@ -25,9 +25,26 @@ def seen_at(chunks: Sequence[tuple[float, bytes]], test: Callable[[list[str]], b
         cut = _INCOMPLETE.search(data)
         held = data[cut.start() :] if cut else b""
         stream.feed(_UNKNOWN.sub(b"", data[: len(data) - len(held)]))
-        if test(screen.display):
+        if test(_rows(screen)):
             return when
     return None
+
+
+def _rows(screen: pyte.Screen) -> list[str]:
+    """Return what the rows show; the second half of a wide character is empty, which pyte's own way does not expect."""
+    return ["".join(screen.buffer[row][column].data for column in range(screen.columns)) for row in range(screen.lines)]
+
+
+def rows_at_the_end(chunks: Sequence[tuple[float, bytes]]) -> list[str]:
+    """Return the rows of the screen after all that came."""
+    rows: list[str] = []
+
+    def keep(seen: list[str]) -> bool:
+        rows[:] = seen
+        return False
+
+    seen_at(chunks, keep)
+    return rows
 
 
 def first_paint(chunks: Sequence[tuple[float, bytes]]) -> float | None:

@@ -14,11 +14,12 @@ from scripts.bench_lib.program import ROOT
 
 
 class ModelServer:
-    """Starts `tests.server`, changes its script, reads its records."""
+    """Starts `tests.server`, changes its script, reads its records; a `lenient` one takes what any agent sends."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, lenient: bool = False) -> None:
         port_file = directory / "port"
         command = [sys.executable, "-m", "tests.server", "--forget", "--port-file", str(port_file)]
+        command += ["--lenient"] if lenient else []
         self._process = subprocess.Popen(command, cwd=ROOT)
         deadline = time.monotonic() + 30
         while not port_file.exists():
@@ -27,6 +28,11 @@ class ModelServer:
             time.sleep(0.02)
         self.base_url = f"http://127.0.0.1:{int(port_file.read_text())}"
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """The server's own process."""
+        return (self._process.pid,)
 
     def __enter__(self) -> Self:
         return self

@@ -28,7 +28,11 @@ _ANSWERS = (
     (re.compile(rb"\x1b\[5n"), b"\x1b[0n"),
     (re.compile(rb"\x1b\]10;\?(?:\x07|\x1b\\)"), b"\x1b]10;rgb:d0d0/d0d0/d0d0\x1b\\"),
     (re.compile(rb"\x1b\]11;\?(?:\x07|\x1b\\)"), b"\x1b]11;rgb:1e1e/1e1e/1e1e\x1b\\"),
+    (re.compile(rb"\x1b\]4;0;\?(?:\x07|\x1b\\)"), b"\x1b]4;0;rgb:0000/0000/0000\x1b\\"),
     (re.compile(rb"\x1b\[\?u"), b"\x1b[?0u"),
+    (re.compile(rb"\x1b\[14t"), b"\x1b[4;600;1000t"),
+    (re.compile(rb"\x1b\[>0?q"), b"\x1bP>|bench 1\x1b\\"),
+    (re.compile(rb"\x1b\[\?996n"), b"\x1b[?997;1n"),
     (re.compile(rb"\x1b\[\?2026\$p"), b"\x1b[?2026;2$y"),
     (re.compile(rb"\x1b\[\?2027\$p"), b"\x1b[?2027;0$y"),
 )

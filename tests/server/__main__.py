@@ -30,13 +30,14 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--max-output", type=int)
     parser.add_argument("--api-key")
     parser.add_argument("--check-thinking", action="store_true")
+    parser.add_argument("--lenient", action="store_true", help="refuse nothing (agents that are not ours)")
     parser.add_argument("--forget", action="store_true", help="keep no bodies (long runs)")
     return parser.parse_args(arguments)
 
 
 async def serve(chosen: argparse.Namespace) -> None:
     """Serve until a signal comes."""
-    names = ("window", "listed_window", "max_output", "api_key", "check_thinking")
+    names = ("window", "listed_window", "max_output", "api_key", "check_thinking", "lenient")
     options = {name: getattr(chosen, name) for name in names}
     server = ScriptedServer(chosen.script, port=chosen.port, keep_bodies=not chosen.forget, **options)
     server.control["script"] = script

@@ -22,6 +22,7 @@ class Options:
     `refuse`: request fields that this server does not know (`stream_options`, ...), items (`compaction_trigger`), or
     addresses (`/responses/compact`). `account`: whose key it is; compactions of another cannot be read.
     `account_unavailable`: a compaction cannot be read just now.
+    `lenient`: other agents ask: nothing is checked, and sizes are guessed by the bytes.
     """
 
     api_key: str | None = None
@@ -36,6 +37,7 @@ class Options:
     reasoning_field: str = "reasoning_content"
     account: str = ""
     account_unavailable: bool = False
+    lenient: bool = False
     listing: tuple[dict[str, Any], ...] = ()
     counter: Counter = CHARACTERS
     clouds: CloudKeys = field(default_factory=CloudKeys)

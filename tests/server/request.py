@@ -38,6 +38,8 @@ class Request:
     aborted: bool = False
     refused: str = ""
     raw_size: int = 0
+    tools: int = 0
+    """How many tools a model call offered; what has none is a title or a summary."""
     cloud: str = ""
     target: str = ""
     """The whole address, with its query."""

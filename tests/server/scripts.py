@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tests.server.any_agent import read_steps, shell_steps
 from tests.server.item import Item
 from tests.server.reply import Call, Reply, Script, Search
 from tests.server.request import Request
@@ -109,6 +110,8 @@ def reads(count: int) -> Callable[[Request], Reply]:
 
 
 END_MARK = "end-of-the-long-answer"
+DELTA = 60
+"""Characters of a delta of a long answer."""
 SECTION = """## Part {number}
 
 Some *prose* with `code`, a [link](https://example.org/{number}) and **weight**; the line goes on for a while so that
@@ -145,11 +148,13 @@ def markdown(kilobytes: int) -> str:
 
 def stream(kilobytes: int) -> Callable[[Request], Reply]:
     """Answer with a long Markdown text as fast as it is read."""
-    text = markdown(kilobytes)
+    # The mark comes in one piece, so that it is one piece on the screen too.
+    body = markdown(kilobytes).removesuffix(f"{END_MARK}\n")
+    text = f"{body.ljust(-(-len(body) // DELTA) * DELTA, chr(10))}{END_MARK}\n"
 
     def answer(request: Request) -> Reply:
         del request
-        return Reply(text, chunk_size=60)
+        return Reply(text, chunk_size=DELTA)
 
     return answer
 
@@ -219,7 +224,8 @@ def slow(request: Request) -> Reply:
 
 def script(name: str) -> Script:
     """Return the script of this name: `hello`, `fix_tests`, `steps:N`, `reads:N`, `stream:KB`,
-    `trickle:SECONDS`, `slow`, `search`, and one long block each: `fence:KB`, `bullets:KB`, `rows:KB`, `line:KB`.
+    `trickle:SECONDS`, `slow`, `search`, one long block each: `fence:KB`, `bullets:KB`, `rows:KB`, `line:KB`, and what
+    any agent understands: `any_read:N`, `any_shell:N`.
 
     Raises `ValueError` for another name.
     """
@@ -232,6 +238,7 @@ def script(name: str) -> Script:
     }
     sized = {"steps": steps, "reads": reads, "stream": stream, "trickle": trickle}
     sized |= {"fence": fence, "bullets": bullets, "rows": rows, "line": line}
+    sized |= {"any_read": read_steps, "any_shell": shell_steps}
     if base in plain and not size:
         return plain[base]
     if base in sized and size.isdigit():
