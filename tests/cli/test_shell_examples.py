@@ -48,9 +48,18 @@ ELSEWHERE = {
     "docs/skills.md": ("", "test_skills.py", "test_j2_the_example_of_the_page_is_listed_checked_and_used"),
     "docs/plugins.md": ("", "test_plugins.py", "test_j7_every_command_of_the_page_runs_as_it_stands"),
     "docs/configuration.md": ("tenuto config", "test_config.py", "test_the_examples_of_the_document_do_what_they_say"),
+    "docs/benchmarks/compaction.md": (
+        "tenuto eval",
+        "../evaluation/test_reporting.py",
+        "test_s20_the_commands_of_the_page_are_understood",
+    ),
 }
 """Pages whose lines that begin so are run by a test of their own: the beginning, its file, its name."""
 NOT_RUN = {
+    Example(
+        "docs/benchmarks/compaction.md",
+        "llama-server -m SmolLM2-135M-Instruct.Q4_1.gguf -c 8192 -np 1 --jinja --port 18181",
+    ): OF_THE_READER,
     Example("README.md", "./scripts/run"): SCREEN,
     Example("README.md", "./scripts/test"): "it runs this test",
     Example("docs/index.md", "uv tool install tenuto"): NEEDS_NETWORK,

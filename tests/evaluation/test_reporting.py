@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pty
 import select
+import shlex
 import subprocess
 import sys
 import time
@@ -14,6 +15,7 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 
+from tenuto.cli import evaluating
 from tenuto.cli.evaluating import run_eval
 from tenuto.evaluation.driving import Case, Figures, Recalled, Sight
 from tenuto.evaluation.plot import draw
@@ -94,8 +96,6 @@ def test_s20_the_picture_is_well_formed_and_names_what_it_shows():
 
 
 def test_s20_what_was_measured_is_not_measured_again_after_a_crash(tmp_path, monkeypatch, capsys):
-    from tenuto.cli import evaluating
-
     measured: list[int] = []
 
     async def measure(case, settings=""):
@@ -168,6 +168,17 @@ def test_s20_a_recorded_session_is_played_by_the_command(tmp_path, capsys):
     assert "recorded swe-agent-marshmallow" in capsys.readouterr().out
     report = msgspec.json.decode((tmp_path / "out" / "report.json").read_bytes())
     assert report["recorded"] == ["swe-agent-marshmallow"]
+
+
+def test_s20_the_commands_of_the_page_are_understood(capsys):
+    """Those of docs/benchmarks/compaction.md play hundreds of sessions, so their words alone are read."""
+    page = Path(__file__).parents[2] / "docs" / "benchmarks" / "compaction.md"
+    text = page.read_text(encoding="utf-8").replace("\\\n", " ")
+    lines = [shlex.split(line) for line in text.splitlines() if line.startswith("tenuto eval compaction")]
+    assert len(lines) >= 3
+    for words in lines:
+        assert evaluating.build_parser().parse_args(words[3:]).rounds
+    assert capsys.readouterr().err == ""
 
 
 COMMAND = (sys.executable, "-m", "tenuto", "eval", "compaction", "--seeds", "1", "--windows", "16384", "--rounds", "2")

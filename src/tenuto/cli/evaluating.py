@@ -39,10 +39,32 @@ def build_parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="tenuto eval compaction",
         description="Play generated sessions with a scripted model and say what of them the model is still sent after "
-        "each compaction. Nothing leaves this machine. Exits with 1 when a bar is missed.",
+        "each compaction. Nothing leaves this machine without --model. Exits with 1 when a bar is missed.",
     )
+    _add_sessions(parser)
+    _add_writers(parser)
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="FOLDER",
+        help="write report.md, report.json and report.svg there; what was measured before is not measured again",
+    )
+    parser.add_argument("--json", action="store_true", help="every figure as one JSON object")
+    return parser
+
+
+def _add_sessions(parser: argparse.ArgumentParser) -> None:
+    """Add what says which sessions are played."""
     parser.add_argument(
         "--seeds", type=read_number(0, 999), default=3, metavar="N", help="sessions to generate; default 3"
+    )
+    parser.add_argument(
+        "--recorded",
+        type=Path,
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="session files of other agents that `tenuto import` reads, to play as well",
     )
     parser.add_argument(
         "--windows",
@@ -54,6 +76,17 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--rounds", type=read_number(1, MAX_ROUNDS), default=ROUNDS, metavar="N", help=f"compactions; default {ROUNDS}"
     )
+    parser.add_argument(
+        "--phrases",
+        type=read_one_of(SET_NAMES),
+        default=SET_NAMES[0],
+        metavar="NAME",
+        help=f"the sentences to plant: one of {', '.join(SET_NAMES)}; default {SET_NAMES[0]}",
+    )
+
+
+def _add_writers(parser: argparse.ArgumentParser) -> None:
+    """Add what says who compacts and who answers."""
     parser.add_argument(
         "--summarisers",
         type=_list_of(read_one_of(SUMMARISERS)),
@@ -76,12 +109,11 @@ def build_parser() -> argparse.ArgumentParser:
         help=f"compaction strategies: {', '.join(STRATEGY_NAMES)}; default ladder",
     )
     parser.add_argument(
-        "--recorded",
-        type=Path,
-        nargs="+",
-        default=[],
-        metavar="FILE",
-        help="session files of other agents that `tenuto import` reads, to play as well",
+        "--protocol",
+        type=read_one_of(PROTOCOLS),
+        default=PROTOCOLS[0],
+        metavar="NAME",
+        help=f"one of {', '.join(PROTOCOLS)}; default {PROTOCOLS[0]}",
     )
     parser.add_argument(
         "--model",
@@ -96,28 +128,6 @@ def build_parser() -> argparse.ArgumentParser:
         metavar="N",
         help=f"about facts of each kind, to a real model after the last round; default {QUESTIONS}",
     )
-    parser.add_argument(
-        "--out",
-        type=Path,
-        metavar="FOLDER",
-        help="write report.md, report.json and report.svg there; what was measured before is not measured again",
-    )
-    parser.add_argument(
-        "--protocol",
-        type=read_one_of(PROTOCOLS),
-        default=PROTOCOLS[0],
-        metavar="NAME",
-        help=f"one of {', '.join(PROTOCOLS)}; default {PROTOCOLS[0]}",
-    )
-    parser.add_argument(
-        "--phrases",
-        type=read_one_of(SET_NAMES),
-        default=SET_NAMES[0],
-        metavar="NAME",
-        help=f"the sentences to plant: one of {', '.join(SET_NAMES)}; default {SET_NAMES[0]}",
-    )
-    parser.add_argument("--json", action="store_true", help="every figure as one JSON object")
-    return parser
 
 
 def run_eval(arguments: tuple[str, ...], home: Path, _environ: Mapping[str, str]) -> int:
