@@ -84,21 +84,23 @@ class TenutoAgent(BaseInstalledAgent):
     async def install(self, environment: BaseEnvironment) -> None:
         """Install the version or package that was asked for; without either, one that is there already will do."""
         package: str = self.options.package
-        if not package and not self._version:
-            found = await environment.exec(f"{_PATH}; command -v tenuto")
-            if found.return_code == 0:
-                return
-        await self.ensure_system_dependencies(environment, ("curl", "ca_certificates", "git"))
+        if not package and not self._version and await self._has(environment, "tenuto"):
+            return
+        if not await self._has(environment, "uv"):
+            await self.ensure_system_dependencies(environment, ("curl", "ca_certificates"))
+            await self.exec_as_agent(environment, "curl -LsSf https://astral.sh/uv/install.sh | sh")
         if package.endswith(".whl"):
             wheel = Path(package)
             package = f"/installed-agent/{wheel.name}"
             await environment.upload_file(wheel, package)
         wanted = shlex.quote(package or (f"tenuto=={self._version}" if self._version else "tenuto"))
         await self.exec_as_agent(
-            environment,
-            f"{_PATH}; command -v uv >/dev/null || curl -LsSf https://astral.sh/uv/install.sh | sh; "
-            f"uv tool install --force --python '>=3.11' {wanted} && tenuto --version",
+            environment, f"{_PATH}; uv tool install --force --python '>=3.11' {wanted} && tenuto --version"
         )
+
+    async def _has(self, environment: BaseEnvironment, program: str) -> bool:
+        found = await environment.exec(f"{_PATH}; command -v {program}")
+        return found.return_code == 0
 
     @with_prompt_template
     async def run(self, instruction: str, environment: BaseEnvironment, context: AgentContext) -> None:
@@ -149,11 +151,10 @@ class TenutoAgent(BaseInstalledAgent):
         if not logs:
             self.logger.warning("tenuto left no session in %s", self.logs_dir / HOME)
             return None
-        target = self.logs_dir / TRAJECTORY
-        wish = ExportRequest(output=str(target), format="atif", force=True)
+        wish = ExportRequest(output=TRAJECTORY, format="atif", force=True)
         try:
-            Export.of_directory(logs[-1].parent).write(wish, self.logs_dir)
-            return json.loads(target.read_text(encoding="utf-8"))
+            made = Export.of_directory(logs[-1].parent).write(wish, self.logs_dir)
+            return json.loads(made.path.read_text(encoding="utf-8"))
         except (SessionError, OSError, ValueError) as error:
             self.logger.warning("the session of tenuto cannot be written as a trajectory: %s", error)
             return None

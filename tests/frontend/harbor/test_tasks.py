@@ -41,7 +41,7 @@ def results(tmp_path_factory) -> dict[str, dict]:
                 {
                     "task": task.name,
                     "folder": str(task.write(folder / "tasks")),
-                    "trials": str(folder / "trials"),
+                    "trials": "trials",  # as it is from the command line
                     "env": server.environ(),
                     "kwargs": task.kwargs,
                 }
@@ -60,7 +60,7 @@ def results(tmp_path_factory) -> dict[str, dict]:
             capture_output=True,
             text=True,
             env=environ,
-            cwd=ROOT,
+            cwd=folder,
             stdin=subprocess.DEVNULL,
             timeout=240,
         )
