@@ -146,6 +146,8 @@ async def _run(
             command.close()
         for refused in sandbox.refused_since(0):
             complain(f"blocked: network: {refused}", FAILED)
+        for place in confined.unchanged():
+            complain(f"blocked: {place} stays as it is", FAILED)
     return code
 
 

@@ -49,6 +49,7 @@ WAYS = {
     '  os.execvp("sleep", ["sleep", "{n}"])\n'
     "' & sleep {n}",
     "ignores signals": "trap '' TERM HUP INT; (trap '' TERM; sleep {n}) & sleep {n}",
+    "asks the supervisor all the time": "sh -c 'while :; do chmod 700 .; done' {n} & sleep {n}",
     "the shell is gone": "setsid sleep {n} >/dev/null 2>&1 &",
 }
 SECONDS = 3.0

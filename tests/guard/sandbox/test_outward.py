@@ -222,6 +222,7 @@ async def test_usual_programs_change_modes_and_times_in_the_workspace():
             "touch -d 2001-01-01 keep && test $(date -r keep +%Y) = 2001",
             "ln -s keep h && touch -h -d 2001-01-01 h && chown -h $(id -u) h",
             "git add -A && git -c user.name=n -c user.email=e commit -qm 1 && git checkout -q -b other && git gc -q",
+            "cat <(echo x) < /dev/null > /dev/stdout && echo y | tee /dev/stderr | cat /dev/stdin",
             "t=$(mktemp -d) && touch -d 2001-01-01 $t && chmod 711 $t",
             "python3 -c \"import os, pty; os.fstat(pty.openpty()[1]); pty.spawn(['true'])\"",
             'python3 -c "import os; os.sched_setaffinity(os.getpid(), os.sched_getaffinity(0)); os.nice(1)"',
@@ -382,46 +383,42 @@ async def test_terminals_of_the_user_are_neither_written_nor_read():
 
 
 UNASKED = """
-import asyncio, ctypes, os, struct, sys
-from pathlib import Path
-from tenuto.config.settings import SandboxSettings
+import ctypes, os, struct, sys
 from tenuto.guard.sandbox.outward import asked_calls
-from tenuto.tool.process.process import Collector, start_command
-from tenuto.tool.run.confining import make_sandbox
-
 libc = ctypes.CDLL(None, use_errno=True)
 libc.prctl(38, 1, 0, 0, 0)
 code = ctypes.create_string_buffer(struct.pack("=HBBI", 6, 0, 0, 0x7FFF0000), 8)
-assert libc.syscall(asked_calls(signals=False)["seccomp"], 1, 8, struct.pack("@HP", 1, ctypes.addressof(code))) > 0
-own = Path(os.environ["HOME"], ".tenuto")
-sandbox = make_sandbox(SandboxSettings(kind="landlock"), Path("."), own, wanted=True)
-print(sandbox.machine)
-async def run():
-    for line in sys.argv[1:]:
-        held = sandbox.confine(Path(".").resolve(), os.environ, strict=False)
-        ran = start_command(line, Path("."), os.environ, Collector(None), own, confined=held)
-        print(await ran.exited, line)
-asyncio.run(run())
-sandbox.close()
+listener = libc.syscall(asked_calls(signals=False)["seccomp"], 1, 8, struct.pack("@HP", 1, ctypes.addressof(code)))
+os.set_inheritable(listener, True)
+os.execv(sys.executable, [sys.executable, "-m", "tenuto", *sys.argv[1:]])
 """
-"""A filter that asks can be set once: this process has one already, which lets everything through."""
+"""Starts Tenuto behind a filter that could ask and lets everything through: such a filter can be set once."""
 
 
 def test_where_nobody_can_be_asked_the_calls_are_refused_and_doctor_says_so():
+    said = "modes, owners, times and attributes of files cannot be changed, in the workspace either"
     with places("landlock") as made:
-        fails = ("chmod 600 keep", "touch -d 2001-01-01 keep", "renice -n 1 -p $PPID", "chmod 600 $OUT/keep")
-        goes = ("echo x > new && cp new newer && git status", "ulimit -n 100 && nice true")
+        environ = {**made.bench.context.environ, "TENUTO_HOME": str(made.own_home), "TENUTO_SANDBOX__KIND": "landlock"}
+
+        def run(*words: str) -> subprocess.CompletedProcess[str]:
+            return subprocess.run(
+                [sys.executable, "-c", UNASKED, *words],
+                cwd=made.work,
+                env=environ,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+
         before = made.outer()
-        done = subprocess.run(
-            [sys.executable, "-c", UNASKED, *fails, *goes],
-            cwd=made.work,
-            env=made.bench.context.environ,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        said, *rows = done.stdout.splitlines()
-        assert said.startswith("landlock (version")
-        assert "modes, owners, times and attributes of files cannot be changed, in the workspace either" in said
-        assert rows == [*(f"1 {line}" for line in fails), *(f"0 {line}" for line in goes)]
+        for line in ("chmod 600 keep", "touch -d 2001-01-01 keep", "renice -n 1 -p $PPID", "chmod 600 $OUT/keep"):
+            assert run("sandbox", "--", line).returncode == 1, line
+        for line in ("echo x > new && cp new newer && git status", "ulimit -n 100 && nice true"):
+            assert run("sandbox", "--", line).returncode == 0, line
         assert made.outer() == before
+        assert said in run("sandbox", "--status").stdout
+        rows = json.loads(run("doctor", "--json").stdout)["rows"]
+        (row,) = (one for one in rows if one["name"] == "sandbox")
+        assert row["state"] == "note"
+        assert said in row["found"]
+        assert "bubblewrap" in row["do"]

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tenuto.guard.sandbox.network.proxy import DomainProxy
 
 
+_REPORT_BYTES = 100_000
 _numbers = itertools.count()
 
 
@@ -47,11 +48,14 @@ class Confined(Struct, frozen=True):
 
     def unchanged(self) -> list[str]:
         """Return the places outside that the command wanted to change and could not, as far as they are noted."""
+        if not self.report:
+            return []
         try:
-            lines = Path(self.report).read_bytes().splitlines() if self.report else []
+            held = os.open(self.report, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         except OSError:
             return []
-        return [line.decode("utf-8", "replace") for line in lines]
+        with os.fdopen(held, "rb") as file:
+            return [line.decode("utf-8", "replace") for line in (file.read(_REPORT_BYTES) or b"").splitlines()]
 
     def close(self) -> None:
         """Close what was passed on."""

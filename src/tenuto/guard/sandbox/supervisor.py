@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 RECEIVE, SEND, IS_VALID, ADD_DESCRIPTOR, SET_FLAGS = 0xC0502100, 0xC0182101, 0x40082102, 0x40182103, 0x40082104
 """What a listener is asked (`ioctl`)."""
 STAYS_HERE = 1
-"""Of a listener: who waits and who answers share a processor, which halves the time."""
+"""Of a listener: who waits is woken on the processor of who answers."""
 GOES_ON, WITH_ANSWER = 1, 2
 OPEN_AT, OPEN_PROCESS, TAKE_DESCRIPTOR, SEND_SIGNAL = 437, 434, 438, 424
 NO_MAGIC_LINKS = 2
@@ -38,12 +38,13 @@ OTHER_SIDE = 0x5441
 """TIOCGPTPEER: open the other side of a pseudo terminal."""
 MULTIPLEXER = os.makedev(5, 2) if hasattr(os, "makedev") else 0
 LONGEST_PATH, LONGEST_NAME, LONGEST_VALUE = 4096, 255, 65536
+REPORTING = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
 ADDRESS_BITS = (1 << 56) - 1
 """Programs may keep marks in the highest byte of an address."""
 AS_IT_IS, LEFT_OUT = 0xFFFFFFFF, 0x3FFFFFFE
 """No owner, no time (UTIME_OMIT)."""
 MOST_ABOVE, MOST_REPORTED = 1000, 8
-ATTRIBUTES_OF_ROOT = (b"security.", b"trusted.")
+PRIVILEGED_ATTRIBUTES = (b"security.", b"trusted.")
 """Attributes that take rights of root which the command does not have, and this process may have."""
 
 
@@ -174,7 +175,7 @@ class Supervisor:
         if place in self._reported or len(self._reported) >= MOST_REPORTED or not self._report:
             return
         self._reported.add(place)
-        file = os.open(self._report, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        file = os.open(self._report, REPORTING | os.O_CLOEXEC, 0o600)
         try:
             os.write(file, place.replace(b"\n", b"?") + b"\n")
         finally:
@@ -328,7 +329,7 @@ def _attribute_name(memory: Memory, address: int) -> bytes:
     name = memory.text(address, LONGEST_NAME + 1)
     if not name:
         raise OSError(errno.ERANGE, "attribute")
-    if os.geteuid() == 0 and name.startswith(ATTRIBUTES_OF_ROOT):
+    if os.geteuid() == 0 and name.startswith(PRIVILEGED_ATTRIBUTES):
         raise OSError(errno.EPERM, "attribute")
     return name
 
