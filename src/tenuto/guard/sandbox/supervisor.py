@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 RECEIVE, SEND, IS_VALID, ADD_DESCRIPTOR, SET_FLAGS = 0xC0502100, 0xC0182101, 0x40082102, 0x40182103, 0x40082104
 """What a listener is asked (`ioctl`)."""
 STAYS_HERE = 1
-"""Of a listener: who waits and who answers share a processor, which halves the time."""
+"""Of a listener: who waits is woken on the processor of who answers."""
 GOES_ON, WITH_ANSWER = 1, 2
 OPEN_AT, OPEN_PROCESS, TAKE_DESCRIPTOR, SEND_SIGNAL = 437, 434, 438, 424
 NO_MAGIC_LINKS = 2
@@ -44,7 +44,7 @@ ADDRESS_BITS = (1 << 56) - 1
 AS_IT_IS, LEFT_OUT = 0xFFFFFFFF, 0x3FFFFFFE
 """No owner, no time (UTIME_OMIT)."""
 MOST_ABOVE, MOST_REPORTED = 1000, 8
-ATTRIBUTES_OF_ROOT = (b"security.", b"trusted.")
+PRIVILEGED_ATTRIBUTES = (b"security.", b"trusted.")
 """Attributes that take rights of root which the command does not have, and this process may have."""
 
 
@@ -329,7 +329,7 @@ def _attribute_name(memory: Memory, address: int) -> bytes:
     name = memory.text(address, LONGEST_NAME + 1)
     if not name:
         raise OSError(errno.ERANGE, "attribute")
-    if os.geteuid() == 0 and name.startswith(ATTRIBUTES_OF_ROOT):
+    if os.geteuid() == 0 and name.startswith(PRIVILEGED_ATTRIBUTES):
         raise OSError(errno.EPERM, "attribute")
     return name
 
