@@ -55,10 +55,10 @@ class Bench:
         command = [*TENUTO, "batch", str(self.file), *words]
         return subprocess.Popen(command, cwd=self.repo, env=environ, text=True, **options)
 
-    def run(self, *words: str, server: Any = None) -> subprocess.CompletedProcess[str]:
-        """Run `tenuto batch` to its end."""
+    def run(self, *words: str, server: Any = None, patience: float = 120) -> subprocess.CompletedProcess[str]:
+        """Run `tenuto batch` to its end, for so many seconds at most."""
         process = self.start(*words, server=server)
-        output, errors = process.communicate(timeout=120)
+        output, errors = process.communicate(timeout=patience)
         return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
 
     @property

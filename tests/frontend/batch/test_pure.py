@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
+import threading
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 
 from tenuto.frontend.batch.conduct import Budget, is_finished, make_result
 from tenuto.frontend.batch.display import Running, Standing, draw
+from tenuto.frontend.batch.ray_engine import OwnOutput
 from tenuto.frontend.batch.report import write_report
 from tenuto.frontend.batch.results import Result, ResultsFile, read_results
 from tenuto.frontend.batch.tasks import Defaults, Task, read_task
@@ -156,3 +159,16 @@ def test_l5_the_report_has_counts_sessions_and_what_is_left():
     assert "`tenuto -r s1 -C /r`" in text
     assert "bash rm \\| x" in text
     assert text.rstrip().endswith("- b")
+
+
+def test_threads_of_rays_write_nothing_to_standard_output_and_those_of_the_display_do():
+    theirs: set[threading.Thread] = set()
+    output = OwnOutput(io.StringIO(), theirs)
+    assert output.write("results\n") == 8
+    for text in ("a node is lost", "a table"):
+        thread = threading.Thread(target=print, args=(text,), kwargs={"file": output})
+        if text == "a node is lost":
+            theirs.add(thread)
+        thread.start()
+        thread.join()
+    assert (output.getvalue(), output.isatty()) == ("results\na table\n", False)

@@ -4,14 +4,35 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
+import threading
+from collections.abc import Collection
 from importlib import import_module
-from typing import Any
+from typing import Any, TextIO, cast
 
 import msgspec
 
 from tenuto.core.errors import UsageError
 from tenuto.frontend.batch.engine import WorkerLostError
 from tenuto.frontend.batch.worker import PARTING_SECONDS, Attempt, Job, run_job
+
+
+class OwnOutput:
+    """Standard output for all threads but `others`. Ray has some that say there what becomes of nodes: among the
+    results, or over the table.
+    """
+
+    def __init__(self, stream: TextIO, others: Collection[threading.Thread]) -> None:
+        self._stream = stream
+        self._others = others
+
+    def write(self, text: str) -> int:
+        """Write a text, unless it is one of the others that does; returns its length."""
+        return len(text) if threading.current_thread() in self._others else self._stream.write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        """Be the stream in everything else."""
+        return getattr(self._stream, name)
 
 
 class RayEngine:
@@ -25,11 +46,14 @@ class RayEngine:
             self._ray: Any = import_module("ray")
         except ImportError as error:
             raise UsageError(f"--engine ray needs Ray ({error}): pip install 'tenuto[batch]'") from None
+        ours = {*threading.enumerate()}
         try:
             if not self._ray.is_initialized():
                 self._ray.init(log_to_driver=False, logging_level="ERROR", include_dashboard=None)
         except (ConnectionError, RuntimeError, ValueError, OSError) as error:
             raise UsageError(f"Ray cannot be reached: {str(error).strip().splitlines()[0]}") from None
+        self._output = sys.stdout
+        sys.stdout = cast("TextIO", OwnOutput(self._output, {*threading.enumerate()} - ours))
         cores = max(1, int(self._ray.cluster_resources().get("CPU", 1)))
         self.jobs = min(jobs or cores, cores)
         self._run = self._ray.remote(num_cpus=1, max_retries=0)(run_here)
@@ -52,6 +76,7 @@ class RayEngine:
     def close(self) -> None:
         """Leave the cluster."""
         self._ray.shutdown()
+        sys.stdout = self._output
 
 
 def run_here(data: bytes) -> bytes:
