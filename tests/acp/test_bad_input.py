@@ -12,7 +12,8 @@ import pytest
 from tenuto.protocol.message import UserMessage
 from tenuto.session.session import Session
 from tests.acp.client import PROGRAM, editor, environment
-from tests.server import Call, Hang, Reply, ScriptedServer
+from tests.core.compacting import SUMMARY, is_summary_request
+from tests.server import Call, Hang, Reply, Request, ScriptedServer
 
 SLEEP = Call("bash", {"command": "echo $$ > pid; exec sleep 60"})
 AUTO = ("--mode", "auto", "--no-sandbox")
@@ -55,9 +56,9 @@ class Raw:
                     return message
         raise AssertionError("it ended without an answer")
 
-    async def new(self, tmp_path) -> str:
+    async def new(self, tmp_path, **capabilities) -> str:
         self.write(
-            request(100, "initialize", protocolVersion=1, clientCapabilities={}),
+            request(100, "initialize", protocolVersion=1, clientCapabilities=capabilities),
             request(101, "session/new", cwd=str(tmp_path / "work"), mcpServers=[]),
         )
         return (await self.read(101))["result"]["sessionId"]
@@ -169,6 +170,79 @@ async def test_a_client_that_goes_in_the_middle_leaves_a_saved_session_and_no_pr
         opened = Session.open(directory)
         assert any(isinstance(entry, UserMessage) for entry in opened.path())
         opened.close()
+
+
+async def told(raw: Raw, word: str) -> None:
+    """Read until a message with this word comes."""
+    assert raw.process.stdout is not None
+    async with asyncio.timeout(30):
+        while word.encode() not in await raw.process.stdout.readline():
+            pass
+
+
+def goes_on(request: Request):
+    """Answer at length; ask for a file to be written; hang in a summary."""
+    if is_summary_request(request):
+        return Reply(SUMMARY, delay_per_event=1.0)
+    if any("and now?" in item.text for item in request.items):
+        return Reply("Here.")
+    said = request.items[-1].text
+    if "slowly" in said:
+        return Reply("word " * 500, delay_per_event=0.5)
+    if "write" in said:
+        return Reply(tool_calls=[Call("write", {"path": "a.txt", "content": "a"})])
+    return Reply("A long answer about lighthouses. " * 400)
+
+
+@pytest.mark.parametrize(
+    ("text", "sign"),
+    [
+        ("answer slowly", "agent_message_chunk"),
+        ("write it", "session/request_permission"),
+        ("/compact", "compaction_summary_chunk"),
+    ],
+)
+async def test_wherever_a_client_goes_nothing_is_lost_and_nothing_hangs(tmp_path, text, sign):
+    async with ScriptedServer(goes_on) as server:
+        raw = await Raw.start(tmp_path, server, TENUTO_COMPACTION__KEEP_RECENT_TOKENS="1000")
+        session = await raw.new(tmp_path, session={"compaction": {}})
+        said = [f"part {number}" for number in range(3)]
+        for number, part in enumerate(said):
+            raw.write(prompt(number, session, part))
+            await raw.read(number)
+        raw.write(prompt(9, session, text))
+        await told(raw, sign)
+        code, errors = await raw.end()
+        assert code == 0 and "Traceback" not in errors
+        assert not (tmp_path / "work" / "a.txt").exists()  # a question that nobody answers allows nothing
+        again = await Raw.start(tmp_path, server)
+        again.write(request(1, "session/load", sessionId=session, cwd=str(tmp_path / "work"), mcpServers=[]))
+        lines: list[str] = []
+        assert again.process.stdout is not None
+        async with asyncio.timeout(30):
+            while b'"id":1' not in (line := await again.process.stdout.readline()).replace(b" ", b""):
+                lines.append(line.decode())
+        for part in [*said, *([text] if text[0] != "/" else [])]:
+            assert any("user_message_chunk" in line and part in line for line in lines)
+        again.write(prompt(2, session, "and now?"))
+        assert (await again.read(2))["result"]["stopReason"] == "end_turn"
+        assert (await again.end())[0] == 0
+
+
+async def test_a_client_that_goes_from_ten_working_sessions_leaves_them_all_saved(tmp_path):
+    async with ScriptedServer(lambda _request: Hang()) as server:
+        raw = await Raw.start(tmp_path, server)
+        sessions = [await raw.new(tmp_path) for _ in range(10)]
+        raw.write(*(prompt(f"p{number}", session, f"task {number}") for number, session in enumerate(sessions)))
+        async with asyncio.timeout(40):
+            while len(server.requests) < 10:
+                await asyncio.sleep(0.02)
+        code, errors = await raw.end()
+        assert code == 0 and "Traceback" not in errors
+        for number, session in enumerate(sessions):
+            opened = Session.open(next((tmp_path / "home" / "sessions").glob(f"*/{session}")))
+            assert f"task {number}" in str([entry for entry in opened.path() if isinstance(entry, UserMessage)])
+            opened.close()
 
 
 async def test_a_client_that_reads_no_more_ends_the_program(tmp_path):

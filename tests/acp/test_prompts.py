@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import re
+from pathlib import Path
 
 import pytest
 from acp.schema import (
+    BlobResourceContents,
     EmbeddedResourceContentBlock,
     ImageContentBlock,
     ResourceContentBlock,
@@ -296,3 +299,44 @@ async def test_how_a_turn_ended_is_told(tmp_path, stop, reason):
     script = lambda _request: Reply("So", stop=stop)  # noqa: E731
     async with editor(tmp_path, script) as running:
         assert (await running.ask(await running.new(), "hi")).stop_reason == reason
+
+
+async def test_a_file_that_is_no_text_is_kept_and_the_model_told_where(tmp_path):
+    data = b"PK\x03\x04 not for reading"
+    async with editor(tmp_path, [Reply("I see.")]) as running:
+        blob = BlobResourceContents(uri=f"file://{running.work}/some thing.zip", blob=base64.b64encode(data).decode())
+        await running.ask(
+            await running.new(), "What is it?", EmbeddedResourceContentBlock(type="resource", resource=blob)
+        )
+        text = "\n".join(item.text for item in running.server.requests[0].items)
+        kept = re.search(r'<resource name="some thing.zip">\n.*`read` shows (\S+)\n</resource>', text)
+        assert kept and Path(kept[1]).read_bytes() == data
+
+
+async def test_an_effort_is_chosen_and_reaches_the_model(tmp_path):
+    async with editor(tmp_path, [Reply("Hello."), Reply("Hello.")]) as running:
+        session = await running.new()
+        chosen = {"sessionId": session, "configId": "effort"}
+        answer = await running.call("session/set_config_option", {**chosen, "value": "high"})
+        assert {one["id"]: one["currentValue"] for one in answer["configOptions"]}["effort"] == "high"
+        await running.ask(session, "hi")
+        await running.call("session/set_config_option", {**chosen, "value": "default"})
+        await running.ask(session, "hi again")
+        first, second = (request.body for request in running.server.requests)
+        assert first["reasoning_effort"] == "high" and "reasoning_effort" not in second
+
+
+async def test_usage_and_cost_of_a_priced_model_are_told(tmp_path):
+    prices = {"prompt": "0.001", "completion": "0.001"}
+    listed = {"id": "test", "type": "model", "display_name": "Test", "max_input_tokens": 50_000, "pricing": prices}
+    script, options = [Reply("Hello."), Reply("Hello.")], {"listing": [listed], "models": ["test"]}
+    async with editor(tmp_path, script, environ={"TENUTO_MODEL": "anthropic/test"}, options=options) as running:
+        session = await running.new()
+        amounts = []
+        for text in ("hi", "hi again"):
+            answer = await running.ask(session, text)
+            told = running.client.updates("usage_update")[-1]
+            assert told["size"] == 50_000 and 0 < told["used"] < 50_000 and told["cost"]["currency"] == "USD"
+            assert answer.usage.total_tokens >= answer.usage.input_tokens + answer.usage.output_tokens > 0
+            amounts.append(told["cost"]["amount"])
+        assert 0 < amounts[0] < amounts[1]  # of the whole session
