@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,6 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from tenuto.frontend.batch.conduct import Conductor, Limits, Places, run_conductor
+from tenuto.frontend.batch.display import LineDisplay, Standing
+from tenuto.frontend.batch.engine import WorkerLostError
+from tenuto.frontend.batch.results import ResultsFile
+from tenuto.frontend.batch.tasks import Task
+from tenuto.frontend.batch.worker import Attempt, Job
+from tenuto.frontend.batch.worktree import Worktree
 from tests.frontend.batch.conftest import Bench, Slow, agents_of, is_alive, wait_until
 from tests.server import ServerThread
 
@@ -47,6 +56,21 @@ def test_l5_a_worker_that_is_killed_loses_its_own_task_only_and_that_runs_again(
         "slow": ("done", 2),
     }
     assert bench.worktrees == []
+
+
+def test_l5_what_git_knows_of_a_worktree_goes_although_its_files_are_gone_already(bench: Bench):
+    """A run that is killed while it takes a worktree away."""
+    bench.write({"id": "quick-1", "prompt": "quick-1"})
+    places = bench.folder / ".cache" / "tenuto" / "worktrees"
+    with ServerThread(Slow()) as server:
+        bench.run(server=server)  # makes the folder for the worktrees of this file
+        (place,) = places.iterdir()
+        (place / "quick-1@dead" / "scratch").mkdir(parents=True)
+        bench.git("worktree", "add", "-q", "--detach", str(place / "quick-1@dead" / "repo"))
+        shutil.rmtree(place / "quick-1@dead" / "repo")
+        assert len(bench.worktrees) == 1
+        bench.run("--again", "done", server=server)
+    assert (bench.worktrees, list(places.glob("*/*"))) == ([], [])
 
 
 def test_l5_a_driver_that_is_killed_leaves_no_agent_and_a_second_run_goes_on(bench: Bench, ended):
@@ -130,3 +154,35 @@ def test_l5_a_second_batch_over_the_same_tasks_is_refused(bench: Bench, ended):
         process.communicate(timeout=30)
     assert (second.returncode, process.returncode) == (2, 143)
     assert "another tenuto batch" in second.stderr
+
+
+class LosesOne:
+    """An engine that loses its first job, which makes its worktree only after the next try has begun."""
+
+    jobs = 1
+
+    def __init__(self, repo: Path) -> None:
+        self.repo = repo
+        self.seen: list[Job] = []
+
+    async def run(self, job: Job) -> Attempt:
+        self.seen.append(job)
+        if len(self.seen) == 1:
+            raise WorkerLostError("gone")
+        lost = self.seen[0]
+        Worktree(self.repo, Path(lost.places, f"{lost.task.id}@{lost.token}"), "HEAD", os.environ)
+        return Attempt("done", answer={"result": "done"})
+
+    def close(self) -> None:
+        return
+
+
+def test_l5_a_lost_worker_that_went_on_for_a_while_leaves_nothing_behind(bench: Bench):
+    engine = LosesOne(bench.repo)
+    places = Places(bench.folder / "places", bench.kept)
+    task = Task(id="t", prompt="p", repo=str(bench.repo))
+    with contextlib.closing(ResultsFile(bench.results_file)) as results:
+        conductor = Conductor(engine, results, Limits(), places, LineDisplay(Standing(1, 0)), sandboxed=False)
+        assert run_conductor(lambda: conductor, [task]) == 0
+    assert (bench.results["t"]["outcome"], len(engine.seen)) == ("done", 2)
+    assert (bench.worktrees, list(places.worktrees.glob("*"))) == ([], [])

@@ -15,7 +15,7 @@ from tenuto.exit_codes import FAILED, LIMIT_REACHED, OK, SIGNAL
 from tenuto.frontend.batch.engine import Engine, WorkerLostError
 from tenuto.frontend.batch.results import Outcome, Result, ResultsFile
 from tenuto.frontend.batch.tasks import Task
-from tenuto.frontend.batch.worker import Attempt, Job
+from tenuto.frontend.batch.worker import Attempt, Job, clean_lost
 from tenuto.private_files import make_directory, replace_file
 
 TRIED_AGAIN: frozenset[Outcome] = frozenset({"failed", "crashed"})
@@ -106,6 +106,7 @@ class Conductor:
         self._budget = Budget(limits.total_cost)
         self._queue: list[Task] = []
         self._running: dict[str, Task] = {}
+        self._lost: list[Job] = []
         self._changed = asyncio.Condition()
 
     @property
@@ -119,6 +120,8 @@ class Conductor:
         async with asyncio.TaskGroup() as group:
             for _ in range(min(self._engine.jobs, len(tasks))):
                 group.create_task(self._work())
+        for job in self._lost:
+            await asyncio.to_thread(clean_lost, job, os.environ)
 
     async def _work(self) -> None:
         while (taken := await self._take()) is not None:
@@ -158,9 +161,11 @@ class Conductor:
         while True:
             left = part - sum(attempt.cost or 0.0 for attempt in attempts)
             self._watcher.began(task, len(attempts) + lost + 1)
+            job = self._job(task, left)
             try:
-                attempt = await self._engine.run(self._job(task, left))
+                attempt = await self._engine.run(job)
             except WorkerLostError as error:
+                self._lost.append(job)
                 lost += 1
                 if lost <= LOST_TRIES:
                     self._watcher.repeats(task, str(error))

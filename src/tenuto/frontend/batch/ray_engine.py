@@ -53,7 +53,8 @@ class RayEngine:
         except (ConnectionError, RuntimeError, ValueError, OSError) as error:
             raise UsageError(f"Ray cannot be reached: {str(error).strip().splitlines()[0]}") from None
         self._output = sys.stdout
-        sys.stdout = cast("TextIO", OwnOutput(self._output, {*threading.enumerate()} - ours))
+        self._others = {*threading.enumerate()} - ours
+        sys.stdout = cast("TextIO", OwnOutput(self._output, self._others))
         cores = max(1, int(self._ray.cluster_resources().get("CPU", 1)))
         self.jobs = min(jobs or cores, cores)
         self._run = self._ray.remote(num_cpus=1, max_retries=0)(run_here)
@@ -74,7 +75,8 @@ class RayEngine:
         return msgspec.msgpack.decode(data, type=Attempt)
 
     def close(self) -> None:
-        """Leave the cluster."""
+        """Leave the cluster; what Ray has kept back of its words comes in this thread then."""
+        self._others.add(threading.current_thread())
         self._ray.shutdown()
         sys.stdout = self._output
 

@@ -112,11 +112,24 @@ async def run_job(job: Job, environ: Mapping[str, str]) -> Attempt:
     return msgspec.structs.replace(attempt, seconds=time.monotonic() - begun)
 
 
+def clean_lost(job: Job, environ: Mapping[str, str]) -> None:
+    """Take away what a try has left here whose worker was lost: it may have gone on while the next one began."""
+    with contextlib.suppress(WorktreeError, OSError):
+        _remove(job.task, Path(job.places, f"{job.task.id}@{job.token}"), environ)
+
+
+def _remove(task: Task, folder: Path, environ: Mapping[str, str]) -> None:
+    if task.cwd:
+        remove_folder(folder)
+    else:
+        remove_leftovers(Path(task.repo), folder, environ)
+
+
 def _prepare(job: Job, folder: Path, environ: Mapping[str, str]) -> Worktree | None:
     """Make the folder of a task anew. Raises `WorktreeError` and `OSError`."""
     repository = Path(job.task.repo)
     for left in Path(job.places).glob(f"{job.task.id}@*"):
-        remove_leftovers(repository, left, environ)
+        _remove(job.task, left, environ)
     make_directory(folder / "scratch")
     return None if job.task.cwd else Worktree(repository, folder, job.task.ref, environ)
 

@@ -67,13 +67,15 @@ class Worktree:
 
 
 def remove_leftovers(repository: Path, folder: Path, environ: Mapping[str, str]) -> None:
-    """Take away what a run that was killed has left of a task: its folder, and what git knows of its worktree."""
-    trees = [place for place in folder.iterdir() if (place / ".git").is_file()]
+    """Take away what a run that was killed has left of a task: its folder, and what git knows of its worktree.
+
+    The second is there without the first where the run was killed while it took the worktree away itself.
+    """
     remove_folder(folder)
-    for tree in trees:
-        git = _open(repository, environ)
-        with locked(git.root):
-            git.run(git.root, "worktree", "remove", "--force", "--force", str(tree), seconds=GIT_SECONDS)
+    git = _open(repository, environ)
+    tree = str(folder / git.root.name)
+    with locked(git.root):
+        git.run(git.root, "worktree", "remove", "--force", "--force", tree, seconds=GIT_SECONDS)
 
 
 def remove_folder(folder: Path) -> None:
