@@ -11,9 +11,11 @@ from scripts.external_links import addresses
 KNOWN_HOSTS = {
     "agentclientprotocol.com",
     "agentskills.io",
+    "arxiv.org",
     "docs.astral.sh",
     "docs.ray.io",
     "github.com",
+    "harborframework.com",
     "keepachangelog.com",
     "learn.microsoft.com",
     "modelcontextprotocol.io",

@@ -114,7 +114,7 @@ async def test_cancelling_kills_the_terminal_and_lets_it_go(tmp_path):
         await running.connection.cancel(session_id=session)
         assert (await prompt).stop_reason == "cancelled"
         await running.until(lambda: running.client.released)
-        assert running.client.terminals["terminal-0"].returncode is not None
+        await running.until(lambda: running.client.terminals["terminal-0"].returncode is not None)
 
 
 async def test_a_time_limit_kills_the_terminal(tmp_path):

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from tenuto.evaluation.driving import Case, Figures
+from tenuto.text.writable import to_json
 
 SESSIONS = "sessions.jsonl"
 
@@ -41,7 +42,7 @@ class Store:
         self._known[figures.case] = figures
         try:
             with self._file.open("ab") as file:
-                file.write(msgspec.json.encode(figures) + b"\n")
+                file.write(to_json(figures) + b"\n")
         except OSError as error:
             raise StoreError(f"{self._file} cannot be written: {error.strerror or error}") from error
 
