@@ -32,7 +32,8 @@ def pieces_of(tokens: list[str], source: random.Random) -> list[bytes]:
 
 def queued_texts(home: Path) -> list[str]:
     logs = list(home.glob("sessions/*/*/events.jsonl"))
-    entries = [msgspec.json.decode(line) for log in logs for line in log.read_bytes().splitlines()]
+    lines = [line for log in logs for line in log.read_bytes().split(b"\n")[:-1]]  # the last may be half written
+    entries = [msgspec.json.decode(line) for line in lines]
     return [entry["parts"][0]["text"] for entry in entries if entry["type"] == "queued"]
 
 
