@@ -209,12 +209,10 @@ def play(folder: Path, phase: str, rounds: range) -> None:
             scene.check(before)
             assert not scene.too_early, "the server saw a prompt that was not on the disk"
             before = scene.logs()
-            running = scene.living()
             done = scene.run("-c", "-p", f"next {number}")
             assert done.returncode == 0, tell(scene, done)
+            # Who ended a command, its launcher or this start, is a race: test_left_running.py has each by itself.
             assert not scene.living(), f"lives on: {scene.living()}\n{tell(scene, done)}"
-            if running:
-                assert "still running and was ended" in done.stderr, tell(scene, done)
             scene.check(before)
 
 
