@@ -69,6 +69,51 @@ async def test_a_connection_that_the_server_gave_up_is_not_used_again():
         assert server.connections == 3
 
 
+async def test_a_kept_connection_that_ends_under_a_request_is_no_failure():
+    """A server that gives connections up after some seconds may do so while the next request is on its way."""
+    answered: set[int] = set()
+
+    async def answer(line: str, body: bytes, writer: asyncio.StreamWriter) -> None:
+        if id(writer) in answered:
+            writer.close()
+            return
+        answered.add(id(writer))
+        writer.write(plain("200 OK", body))
+
+    async with TinyServer(answer) as server, Client() as http:
+        for number in range(4):
+            assert await http.post(server.base_url, b"%d" % number) == b"%d" % number
+        assert server.connections == 4
+        assert [body for _, body in server.requests] == [b"0", b"1", b"1", b"2", b"2", b"3", b"3"]
+
+
+@pytest.mark.parametrize("begun", [b"HTTP/1.1 200", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"])
+async def test_a_kept_connection_that_ends_within_an_answer_is_a_failure(begun: bytes):
+    answers = [plain("200 OK", b"yes"), begun]
+
+    async def answer(line: str, body: bytes, writer: asyncio.StreamWriter) -> None:
+        writer.write(answers.pop(0))
+        await writer.drain()
+        if not answers:
+            writer.close()
+
+    async with TinyServer(answer) as server, Client() as http:
+        assert await http.post(server.base_url, b"x") == b"yes"
+        with pytest.raises(BrokenError):
+            await http.post(server.base_url, b"y")
+        assert len(server.requests) == 2
+
+
+async def test_a_new_connection_that_ends_without_an_answer_is_a_failure():
+    async def answer(line: str, body: bytes, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+
+    async with TinyServer(answer) as server, Client() as http:
+        with pytest.raises(BrokenError):
+            await http.post(server.base_url, b"x")
+        assert len(server.requests) == 1
+
+
 async def test_what_a_server_says_unasked_is_no_answer_to_the_next_request():
     async def answer(line: str, body: bytes, writer: asyncio.StreamWriter) -> None:
         writer.write(plain("200 OK", b"yes"))

@@ -76,6 +76,11 @@ class Conversation:
         done = self._h11.our_state is h11.DONE and self._h11.their_state is h11.DONE
         return done and not self._ended and not self._h11.trailing_data[0]
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether a first byte of the response has come."""
+        return bool(self._begin)
+
     def receive(self, data: bytes) -> None:
         """Take what came; nothing says that the server has closed."""
         self._ended = self._ended or not data
@@ -290,7 +295,19 @@ class DirectPool:
         """Send a request and return its response, whose body is still to come. Raises `ExchangeError`."""
         target = parse_target(exchange.url)
         conversation = _conversation(exchange, target)
-        connection = self._take(target.origin) or await self._connect(target, exchange.connect_seconds)
+        kept = self._take(target.origin)
+        if kept is not None:
+            try:
+                return await self._ask_on(kept, exchange, conversation)
+            except BrokenError:
+                if conversation.has_begun:
+                    raise
+                # The server gave the connection up while the request was on its way (RFC 9112, 9.3.1): not a failure.
+                conversation = _conversation(exchange, target)
+        connection = await self._connect(target, exchange.connect_seconds)
+        return await self._ask_on(connection, exchange, conversation)
+
+    async def _ask_on(self, connection: _Connection, exchange: Exchange, conversation: Conversation) -> DirectResponse:
         try:
             await connection.send(conversation, exchange.silent_seconds)
             head = await connection.receive_head(exchange.silent_seconds)
