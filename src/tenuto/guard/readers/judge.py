@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import os.path
 import re
-from collections.abc import Iterable
-from itertools import product
 from pathlib import Path
 
 import msgspec
@@ -29,14 +27,12 @@ from tenuto.guard.readers.git import read_git
 from tenuto.guard.readers.options import Argument, read_options, sort_operands
 from tenuto.guard.readers.places import (
     Asks,
-    GlobPart,
     Place,
     check_directory,
     check_path,
     check_shell,
     enter_directory,
     find_program,
-    matches,
 )
 from tenuto.guard.readers.programs import (
     BUILTINS,
@@ -47,8 +43,8 @@ from tenuto.guard.readers.programs import (
     read_builtin,
     read_condition,
 )
-from tenuto.guard.shell.braces import expand_braces
-from tenuto.guard.shell.forms import ends_by_itself, is_tame, not_split, plain_pipe
+from tenuto.guard.readers.words import NUMBERS, Directories, Words, known_directories
+from tenuto.guard.shell.forms import ends_by_itself, not_split, plain_pipe
 from tenuto.guard.shell.parse import Line, read_line, redirections_of
 from tenuto.guard.shell.syntax import (
     AndOr,
@@ -58,34 +54,21 @@ from tenuto.guard.shell.syntax import (
     Group,
     If,
     Node,
-    Piece,
     Pipeline,
     ProcessSubstitution,
     Redirection,
     Sequence,
     Simple,
     Substitution,
-    Sum,
-    Text,
-    UnreadableError,
     Variable,
     While,
     Word,
 )
 
-_Directories = frozenset[str] | None
-"""Where the shell can be, as real paths; `None` where nobody knows."""
-_MAX_ALTERNATIVES = 500
 _MAX_PASSES = 4
-_SPLIT = re.compile(r"[ \t\n*?\[\\]")
-_SHOWN_VARIABLES = frozenset({"HOME", "USER", "LOGNAME", "SHELL", "PATH", "LANG", "TERM", "HOSTNAME", "VIRTUAL_ENV"})
-"""Variables of the user's that hold no secret."""
-_NUMBERS = frozenset({"?", "#", "$", "!"})
 _MORE_THAN_BASH = re.compile(r"\$['\"]|&>|\|&|<\(|>\(|<<<|[{}~]|\[\[|;&|;;&")
 """What another shell reads differently."""
 _SHELLS = frozenset({"bash", "sh"})
-_NAMES_OPTION = re.compile(r"--(?:include|exclude|exclude-dir|ignore|hide|glob|iglob)=")
-"""An option whose value is itself a pattern of names: without it nothing else in a command changes its meaning."""
 
 
 class Reading(msgspec.Struct):
@@ -124,9 +107,9 @@ def judge_line(line: Line, place: Place) -> Reading:
     except Asks as asks:
         return Reading(str(asks), {}, {})
     for _ in range(_MAX_PASSES):
-        follower.has_news = False
+        follower.words.has_news = False
         follower.follow(line.body, frozenset({place.cwd}))
-        if not follower.has_news:
+        if not follower.words.has_news:
             break
     else:
         follower.note("", "has variables that change too often")
@@ -145,14 +128,11 @@ class _Follower:
         self.reasons: dict[int, str] = {}
         self.inner: dict[int, Line] = {}
         self.others: list[str] = []
-        self.values: dict[str, set[str] | None] = {}
-        self.unset: set[str] = set()
-        """Variables that were looked up when nothing had set them."""
+        self.words = Words(place)
         self.uncertain = 0
         """How many things are around a command that may keep it from running, or from the rest of the line."""
         self.before: dict[int, tuple[Simple, ...] | None] = {}
         """What stands in front of a command in its pipe, by the identity of it; `None` where that is not plain."""
-        self.has_news = False
         self.depth = 0
 
     def note(self, key: Simple | str, reason: str) -> None:
@@ -162,7 +142,7 @@ class _Follower:
         elif not self.reasons.get(id(key)):
             self.reasons[id(key)] = reason
 
-    def follow(self, node: Node, at: _Directories) -> _Directories:
+    def follow(self, node: Node, at: Directories) -> Directories:
         """Judge what a node does when it begins in these directories; return where the shell can be after it."""
         match node:
             case Simple():
@@ -188,7 +168,7 @@ class _Follower:
                 self._compound_redirections(node, at)
                 return self._compound(node, at)
 
-    def _perhaps(self, node: Node, at: _Directories) -> _Directories:
+    def _perhaps(self, node: Node, at: Directories) -> Directories:
         """Follow what may not run, or runs in a shell of its own, so that its variables may not be set afterwards."""
         self.uncertain += 1
         try:
@@ -196,7 +176,7 @@ class _Follower:
         finally:
             self.uncertain -= 1
 
-    def _compound(self, node: Group | If | While | For | Case, at: _Directories) -> _Directories:
+    def _compound(self, node: Group | If | While | For | Case, at: Directories) -> Directories:
         match node:
             case Group():
                 if node.is_subshell:
@@ -222,7 +202,7 @@ class _Follower:
                     at = _either(at, self._perhaps(branch.body, at))
                 return at
 
-    def _loop(self, at: _Directories, *bodies: Sequence) -> _Directories:
+    def _loop(self, at: Directories, *bodies: Sequence) -> Directories:
         for _ in range(_MAX_PASSES):
             after = at
             for body in bodies:
@@ -233,7 +213,7 @@ class _Follower:
         self.note("", "changes directories in a loop")
         return None
 
-    def _assign_loop(self, node: For, at: _Directories) -> None:
+    def _assign_loop(self, node: For, at: Directories) -> None:
         try:
             if not is_own_name(node.name) or node.name in self.place.environ:
                 raise Asks(f"sets {node.name}")
@@ -241,34 +221,27 @@ class _Follower:
                 raise Asks("uses arguments that it does not have")
             for word in node.words:
                 self._substitutions(word, at)
-            for argument in self._arguments(node.words, at):
-                self._remember(node.name, set(argument.texts) if argument.texts else None)
+            for argument in self.words.arguments(node.words, at):
+                self.words.remember(node.name, set(argument.texts) if argument.texts else None)
         except Asks as asks:
-            self._remember(node.name, None)
+            self.words.remember(node.name, None)
             self.note("", str(asks))
 
-    def _case_word(self, word: Word, at: _Directories) -> None:
+    def _case_word(self, word: Word, at: Directories) -> None:
         self._substitutions(word, at)
         try:
-            self._argument(word if word.has_tilde else not_split(word), at)
+            self.words.argument(word if word.has_tilde else not_split(word), at)
         except Asks as asks:
             self.note("", str(asks))
 
-    def _remember(self, name: str, texts: set[str] | None) -> None:
-        known = self.values.get(name, set())
-        merged = None if known is None or texts is None else known | texts
-        if name not in self.values or merged != known:
-            self.values[name] = merged
-            self.has_news = True
-
-    def _compound_redirections(self, node: Group | If | While | For | Case, at: _Directories) -> None:
+    def _compound_redirections(self, node: Group | If | While | For | Case, at: Directories) -> None:
         for redirection in redirections_of(node):
             try:
                 self._redirection(redirection, at)
             except Asks as asks:
                 self.note("", str(asks))
 
-    def _simple(self, command: Simple, at: _Directories) -> _Directories:
+    def _simple(self, command: Simple, at: Directories) -> Directories:
         self.reasons.setdefault(id(command), "")
         try:
             for assignment in command.assignments:
@@ -286,41 +259,41 @@ class _Follower:
             changes_shell = command.words and command.words[0].value in (None, *_CHANGE_DIRECTORY)
             return None if changes_shell else at
 
-    def _assignment(self, assignment: Assignment, command: Simple, at: _Directories) -> None:
+    def _assignment(self, assignment: Assignment, command: Simple, at: Directories) -> None:
         name = assignment.name
         if command.words and name == "IFS" and command.words[0].value == "read" and assignment.value.is_text:
             return
         if command.words or not is_own_name(name) or name in self.place.environ or assignment.appends:
             raise Asks(f"sets {name}")
-        if self.uncertain or name in self.unset:
-            self._remember(name, {""})
+        if self.uncertain or name in self.words.unset:
+            self.words.remember(name, {""})
         value = assignment.value
         if value.has_glob or value.has_braces or value.has_tilde:
-            self._remember(name, None)
+            self.words.remember(name, None)
             return
-        argument = self._argument(not_split(value), at)
-        self._remember(name, set(argument.texts) if argument.texts else None)
+        argument = self.words.argument(not_split(value), at)
+        self.words.remember(name, set(argument.texts) if argument.texts else None)
 
-    def _redirection(self, redirection: Redirection, at: _Directories) -> None:
+    def _redirection(self, redirection: Redirection, at: Directories) -> None:
         self._substitutions(redirection.target, at)
         kind, target = redirection.kind, redirection.target
         if redirection.body is not None:
             self._substitutions(redirection.body, at)
-            self._pieces(redirection.body, at)
+            self.words.pieces(redirection.body, at)
             return
         if kind == "<<<":
-            self._pieces(target, at)
+            self.words.pieces(target, at)
             return
         text = target.value
         if kind in (">&", "<&"):
             if text not in ("0", "1", "2") or redirection.fd not in ("", "1", "2"):
                 raise Asks("redirects to where it is not known")
         elif kind == "<":
-            self._paths([self._argument(target, at)], at)
+            self._paths([self.words.argument(target, at)], at)
         elif text != "/dev/null":
             raise Asks(f"writes to {text or 'a file'}")
 
-    def _program(self, command: Simple, at: _Directories) -> _Directories:
+    def _program(self, command: Simple, at: Directories) -> Directories:
         for word in command.words:
             self._substitutions(word, at)
         if command.words[0].keyword == "[[":
@@ -335,40 +308,40 @@ class _Follower:
         if inner is not None:
             self._inner(command, name, inner, at)
         elif name in BUILTINS:
-            self._builtin(name, self._arguments(command.words[1:], at), at)
+            self._builtin(name, self.words.arguments(command.words[1:], at), at)
         else:
             self._program_file(command, name, at)
         return at
 
-    def _builtin(self, name: str, arguments: list[Argument], at: _Directories) -> None:
+    def _builtin(self, name: str, arguments: list[Argument], at: Directories) -> None:
         self._paths(read_builtin(name, arguments), at)
         if name == "read":
             for argument in arguments:
                 if argument.only != "-r":
-                    self._remember(argument.only or "", None)
+                    self.words.remember(argument.only or "", None)
 
-    def _program_file(self, command: Simple, name: str, at: _Directories) -> None:
-        arguments = self._arguments(command.words[1:], at)
+    def _program_file(self, command: Simple, name: str, at: Directories) -> None:
+        arguments = self.words.arguments(command.words[1:], at)
         find_program(name, self.place)
         if asks_for_version(name, arguments):
             return
-        for cwd in self._directories(at):
+        for cwd in known_directories(at):
             if name == "xargs":
                 self._xargs(command, arguments, cwd)
             else:
                 self._paths(self._files(name, arguments, cwd), frozenset({cwd}), compares=_compares(name))
 
-    def _condition(self, command: Simple, at: _Directories) -> None:
+    def _condition(self, command: Simple, at: Directories) -> None:
         """In `[[ … ]]` words stay one, and patterns are no files."""
         self._paths(read_condition([self._operand(word, at) for word in command.words[1:-1]]), at)
 
-    def _operand(self, word: Word, at: _Directories) -> Argument:
+    def _operand(self, word: Word, at: Directories) -> Argument:
         only = word.pieces[0] if len(word.pieces) == 1 else None
-        if isinstance(only, Variable) and only.name in _NUMBERS:
+        if isinstance(only, Variable) and only.name in NUMBERS:
             return Argument(("0",))
         if word.keyword == "=~":
             return Argument(("=~",))
-        return self._argument(word if word.has_tilde else not_split(word), at)
+        return self.words.argument(word if word.has_tilde else not_split(word), at)
 
     def _xargs(self, command: Simple, arguments: list[Argument], cwd: str) -> None:
         if any(redirection.kind.startswith("<") for redirection in command.redirections):
@@ -383,7 +356,7 @@ class _Follower:
         """Return what the commands in front of one print, and whether some of it is left out on the way."""
         for place, simple in reversed(list(enumerate(before or ()))):
             name = simple.words[0].value or ""
-            arguments = self._arguments(simple.words[1:], frozenset({cwd}))
+            arguments = self.words.arguments(simple.words[1:], frozenset({cwd}))
             if place == 0 or not only_passes_on(name, arguments, cwd):
                 return printed_names(name, arguments, cwd), before is not None and place < len(before) - 1
         raise Asks("gives xargs names that are not known")
@@ -433,35 +406,30 @@ class _Follower:
                 self._paths(read.paths, frozenset({place}))
         return [] if read.directories else read.paths
 
-    def _inner(self, command: Simple, name: str, inner: Line, at: _Directories) -> None:
+    def _inner(self, command: Simple, name: str, inner: Line, at: Directories) -> None:
         find_program(name, self.place)
         self.inner[id(command)] = inner
         if inner.problem:
             raise Asks(f"cannot be understood: {inner.problem}")
         _check_dialect(inner.source, is_bash=self.place.is_bash and name == "bash")
-        if self.depth > 4 or self.values:
+        if self.depth > 4 or self.words.values:
             raise Asks("runs a shell in a shell")
         self.depth += 1
         self._perhaps(inner.body, at)
         self.depth -= 1
 
-    def _change_directory(self, command: Simple, at: _Directories) -> _Directories:
+    def _change_directory(self, command: Simple, at: Directories) -> Directories:
         words = [word for word in command.words[1:] if word.value not in ("--", "-L")]
         if len(words) != 1 or (words[0].value or "x").startswith("-"):
             raise Asks("changes to a directory that is not named plainly")
-        argument = self._argument(words[0], at)
+        argument = self.words.argument(words[0], at)
         if not argument.texts or argument.is_many or not all(argument.texts):
             raise Asks("changes to a directory that is not known")
         return frozenset(
-            enter_directory(text, cwd, self.place) for cwd in self._directories(at) for text in argument.texts
+            enter_directory(text, cwd, self.place) for cwd in known_directories(at) for text in argument.texts
         )
 
-    def _directories(self, at: _Directories) -> frozenset[str]:
-        if at is None:
-            raise Asks("works in a directory that is not known")
-        return at
-
-    def _paths(self, arguments: list[Argument], at: _Directories, *, compares: bool = False) -> None:
+    def _paths(self, arguments: list[Argument], at: Directories, *, compares: bool = False) -> None:
         """Raises `Asks` where a file may not be read unasked."""
         for argument in arguments:
             if argument.is_pipe:
@@ -471,110 +439,15 @@ class _Follower:
             for text in argument.texts:
                 if text == "-":
                     continue
-                for cwd in self._directories(at):
+                for cwd in known_directories(at):
                     path = check_path(text, cwd, self.place)
                     if compares and os.path.isdir(path):  # noqa: PTH112
                         check_directory(path, self.place, deep=True)
 
-    def _substitutions(self, word: Word, at: _Directories) -> None:
+    def _substitutions(self, word: Word, at: Directories) -> None:
         for piece in word.pieces:
             if isinstance(piece, Substitution | ProcessSubstitution):
                 self._perhaps(piece.body, at)
-
-    def _arguments(self, words: Iterable[Word], at: _Directories) -> list[Argument]:
-        try:
-            return [self._argument(each, at) for word in words for each in expand_braces(word)]
-        except UnreadableError as error:
-            raise Asks(f"cannot be understood: {error}") from None
-
-    def _argument(self, word: Word, at: _Directories) -> Argument:
-        """Return what a word can be. Raises `Asks` where it could be anything, or several words."""
-        if word.has_braces:
-            raise Asks("has braces that become several words")
-        if any(isinstance(piece, ProcessSubstitution) for piece in word.pieces):
-            if len(word.pieces) > 1 or not all(
-                isinstance(piece, ProcessSubstitution) and piece.reads for piece in word.pieces
-            ):
-                raise Asks("writes to another command")
-            return Argument(("/dev/fd/63",), is_pipe=True)
-        if word.has_tilde:
-            home = self._home(word)
-            return Argument((home,))
-        pieces = self._pieces(word, at)
-        if pieces is None:
-            return Argument(())
-        if not word.has_glob:
-            texts = tuple("".join(chosen) for chosen in pieces)
-            vanishes = "" in texts and not any(_is_quoted(piece) for piece in word.pieces)
-            return Argument(tuple(filter(None, texts)) if vanishes else texts, is_many=vanishes, may_vanish=vanishes)
-        found: dict[str, None] = {}
-        for texts in pieces:
-            parts: list[GlobPart] = [
-                (text, isinstance(piece, Text) and not piece.quoted)
-                for text, piece in zip(texts, word.pieces, strict=True)
-            ]
-            for cwd in self._directories(at):
-                found.update(dict.fromkeys(matches(parts, cwd)))
-        # Where no file has such a name, `--include=*.py` stays as it is
-        is_itself = len(found) == 1 and bool(_NAMES_OPTION.match(word.bare))
-        return Argument(tuple(found), is_many=not is_itself)
-
-    def _home(self, word: Word) -> str:
-        bare = word.bare
-        home = self.place.environ.get("HOME", "")
-        if not word.is_text or word.has_glob or not re.match(r"~(?:/|$)", bare) or not home.startswith("/"):
-            raise Asks("has a “~” of which it is not known where it leads")
-        return home + word.text[1:]
-
-    def _pieces(self, word: Word, at: _Directories) -> list[tuple[str, ...]] | None:
-        """Return the texts that the pieces of a word can have together, `None` where nobody knows."""
-        choices: list[tuple[str, ...]] = []
-        is_known = True
-        for piece in word.pieces:
-            match piece:
-                case Text():
-                    choices.append((piece.text,))
-                case Variable():
-                    values = self._variable(piece, at)
-                    is_known &= values is not None
-                    choices.append(values or ("",))
-                case Substitution():
-                    if not piece.quoted and not is_tame(piece.body):
-                        raise Asks("has the output of a command among its words, without quotes")
-                    is_known = False
-                case Sum():
-                    is_known = False
-                case ProcessSubstitution():
-                    raise Asks("has a substitution where it is not expected")
-        if not is_known:
-            return None
-        found = list(product(*choices))
-        if len(found) > _MAX_ALTERNATIVES:
-            raise Asks("has a word that can be very many things")
-        return found
-
-    def _variable(self, piece: Variable, at: _Directories) -> tuple[str, ...] | None:
-        name = piece.name
-        if name in _NUMBERS:
-            return None
-        if name == "PWD" and not piece.changed:
-            known: set[str] | None = set(self._directories(at))
-        elif name in self.values:
-            known = self.values[name]
-        elif name in _SHOWN_VARIABLES and not piece.changed:
-            known = {self.place.environ.get(name, "")}
-        elif is_own_name(name) and name not in self.place.environ:
-            self.unset.add(name)
-            known = {""}
-        else:
-            raise Asks(f"shows the variable {name}")
-        if known is None or piece.changed:
-            if not piece.quoted:
-                raise Asks(f"has ${name} among its words, without quotes")
-            return None
-        if not piece.quoted and any(_SPLIT.search(text) for text in known):
-            raise Asks(f"has ${name} among its words, without quotes")
-        return tuple(sorted(known))
 
 
 _CHANGE_DIRECTORY = (
@@ -584,14 +457,10 @@ _CHANGE_DIRECTORY = (
 """After these, if they are not known to read, nobody knows where the shell is."""
 
 
-def _is_quoted(piece: Piece) -> bool:
-    return not isinstance(piece, ProcessSubstitution) and piece.quoted
-
-
 def _compares(name: str) -> bool:
     grammar = GRAMMARS.get(name)
     return grammar is not None and grammar.compares
 
 
-def _either(first: _Directories, second: _Directories) -> _Directories:
+def _either(first: Directories, second: Directories) -> Directories:
     return None if first is None or second is None else first | second
