@@ -31,20 +31,10 @@ from tenuto.guard.secrets import mask_likely, masked_copy
 from tenuto.protocol.event import (
     AnyEvent,
     ApprovalRequestedEvent,
-    AssistantMessageEvent,
-    AssistantTextDeltaEvent,
-    AssistantThinkingDeltaEvent,
-    ChildTranscriptEvent,
-    EarlierEntriesEvent,
     ReplayFinishedEvent,
     SessionOpenedEvent,
-    ShellFinishedEvent,
-    ShellOutputEvent,
     TaskFinishedEvent,
-    ToolCallDeltaEvent,
-    ToolOutputEvent,
     ToolResultEvent,
-    ToolStartedEvent,
     TrustWaitingEvent,
 )
 from tenuto.protocol.operation import AnyOperation, RunShellOperation
@@ -52,7 +42,7 @@ from tenuto.protocol.part import ContentPart, ImagePart, TextPart
 from tenuto.tui.editor_services import Desk, Timer
 from tenuto.tui.keys.key_file import OwnKeys
 from tenuto.tui.machine.prompt import WHOLE_CHARACTERS
-from tenuto.tui.machine.step import DeltaBuffer, step
+from tenuto.tui.machine.step import FOREIGN, DeltaBuffer, step
 from tenuto.tui.state import intents
 from tenuto.tui.state.effects import (
     Complete,
@@ -237,20 +227,6 @@ class RuntimePort(Protocol):
 
 
 CallLater = Callable[[float, Callable[[], None]], Timer]
-_FOREIGN = (
-    AssistantMessageEvent
-    | AssistantTextDeltaEvent
-    | AssistantThinkingDeltaEvent
-    | ChildTranscriptEvent
-    | EarlierEntriesEvent
-    | ShellFinishedEvent
-    | ShellOutputEvent
-    | ToolCallDeltaEvent
-    | ToolOutputEvent
-    | ToolResultEvent
-    | ToolStartedEvent
-)
-"""What models and programs say. A text of the user is never masked: it may go back into the editor."""
 _AT_ONCE = ApprovalRequestedEvent | ReplayFinishedEvent | SessionOpenedEvent | TaskFinishedEvent
 """What somebody waits for; of all else the screen shows many at a time when they come faster than one can read."""
 
@@ -383,7 +359,7 @@ class Runner:
 
     def _take(self, event: AnyEvent) -> None:
         """Take in an event: deltas wait for their turn, everything else goes through, behind them."""
-        if self._mask_secrets and isinstance(event, _FOREIGN):
+        if self._mask_secrets and isinstance(event, FOREIGN):
             event = masked_copy(event, mask_likely)
         if self._buffer.add(event):
             self._schedule_flush()
