@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any
 
 import pytest
+from textual import events
 
 from tenuto.protocol.event import TaskFinishedEvent
 from tenuto.tui.full import transcript
+from tenuto.tui.inline.printer import MOST_ROWS, Printer
 from tenuto.tui.render import live
-from tenuto.tui.render.live import StreamRenderer
+from tenuto.tui.render.live import ItemRenderer, StreamRenderer
+from tenuto.tui.render.options import RenderOptions
+from tenuto.tui.state.item import AssistantItem
 from tests.growth.counting import LARGE, SMALL, calls_of, python_calls
 from tests.server.scripts import markdown
 from tests.tui.full.fake_runtime import SESSION, answer, opened, replay, tool
@@ -81,6 +85,40 @@ async def test_work_of_a_step_behind_a_long_history_on_the_screen():
             step(0)
             work[items] = python_calls(lambda: [step(number) for number in range(1, 1 + STEPS)]) / STEPS
     assert work[LARGE] < 1.1 * work[SMALL]
+
+
+async def test_work_of_a_key_behind_a_long_transcript_on_the_full_screen():
+    """From the editor on: the key is done and its row is painted."""
+    work = {}
+    for items in (SMALL, LARGE):
+        async with full_screen(*replay(items), size=(100, 30)) as screen:
+
+            def press(screen=screen) -> None:
+                with suppress(StopIteration):
+                    screen.app.composer.take(events.Key("x", "x"), paints=True).send(None)
+
+            press()
+            work[items] = python_calls(lambda: [press() for _ in range(STEPS)]) / STEPS
+            assert screen.app.composer.text == "x" * (STEPS + 1)
+    assert work[LARGE] < 1.05 * work[SMALL]
+    assert work[LARGE] < 1_250, "what the editor takes for a key today, and a third more"
+
+
+def test_rows_that_one_frame_prints_of_an_answer_that_came_at_once():
+    printer = Printer(RenderOptions)
+    item = AssistantItem(id=1, text=markdown(400))
+    printer.add(item)
+    rows = []
+    while printer.is_behind or not rows:
+        taken = printer.take(100)
+        assert len(taken) <= MOST_ROWS
+        assert len(printer.live(100, 10)) <= 10
+        rows += taken
+    item.final = True
+    item.version += 1
+    assert [line.text for line in rows + printer.take(100)] == [
+        line.text for line in ItemRenderer(RenderOptions)(item, 100)
+    ]
 
 
 def streamed(kilobytes: int, at_once: int) -> StreamRenderer:
