@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 import tracemalloc
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, suppress
+from typing import Any
 
 import pytest
+from textual import events
 
+from tenuto.protocol.event import TaskFinishedEvent
 from tenuto.tui.full import transcript
+from tenuto.tui.inline.printer import MOST_ROWS, Printer
 from tenuto.tui.render import live
-from tenuto.tui.render.live import StreamRenderer
+from tenuto.tui.render.live import ItemRenderer, StreamRenderer
+from tenuto.tui.render.options import RenderOptions
+from tenuto.tui.state.item import AssistantItem
 from tests.growth.counting import LARGE, SMALL, calls_of, python_calls
 from tests.server.scripts import markdown
-from tests.tui.full.fake_runtime import answer, replay
-from tests.tui.full.support import running_app
+from tests.tui.full.fake_runtime import SESSION, answer, opened, replay, tool
+from tests.tui.full.support import running_app as full_screen
+from tests.tui.inline.support import running_app as inline_screen
+
+STEPS = 60
 
 
 async def test_widgets_and_rows_of_a_long_transcript():
     mounted, drawn = {}, {}
     for items in (SMALL, LARGE):
         with calls_of(live, "render_item") as rendered:
-            async with running_app(*replay(items), size=(100, 30)) as screen:
+            async with full_screen(*replay(items), size=(100, 30)) as screen:
                 mounted[items] = len(list(screen.app.screen.walk_children()))
                 assert len(screen.app.transcript.order.ids) == items
                 assert len(screen.app.transcript.cache) <= transcript.MAX_LINES
@@ -31,7 +42,7 @@ async def test_widgets_and_rows_of_a_long_transcript():
 async def test_work_of_a_key_and_of_a_new_item_behind_a_long_transcript():
     work = {}
     for items in (SMALL, LARGE):
-        async with running_app(*replay(items), size=(100, 30)) as screen:
+        async with full_screen(*replay(items), size=(100, 30)) as screen:
             view = screen.app.transcript
             screen.runtime.emit(answer("one first", 10**6))
             view.repaint()
@@ -43,6 +54,71 @@ async def test_work_of_a_key_and_of_a_new_item_behind_a_long_transcript():
             work[items] = python_calls(append), python_calls(view.repaint)
     assert work[LARGE][0] < 1.2 * work[SMALL][0]
     assert work[LARGE][1] < 1.2 * work[SMALL][1] + 20
+
+
+@pytest.mark.parametrize("screen", [full_screen, inline_screen], ids=["full", "inline"])
+async def test_frames_of_many_steps(screen: Callable[..., AbstractAsyncContextManager[Any]]):
+    """What comes faster than anybody reads is shown together; what somebody waits for is not waited with."""
+    async with screen(opened()) as shown:
+        surface = shown.app
+        with calls_of(surface, "show") as frames:
+            for number in range(STEPS):
+                shown.runtime.emit(*tool(f"call {number}", f"ls {number}", "a file", 2 * number + 1))
+        assert frames.number <= 2, "the clock stands still, and so does what is shown"
+        with calls_of(surface, "show") as frames:
+            shown.runtime.emit(TaskFinishedEvent(session_id=SESSION, kind="agent", outcome="completed"))
+        assert frames.number == 1
+        assert not surface.common.is_behind
+
+
+async def test_work_of_a_step_behind_a_long_history_on_the_screen():
+    """A call and its result, with the frame that shows them."""
+    work = {}
+    for items in (SMALL, LARGE):
+        async with full_screen(*replay(items), size=(100, 30)) as screen:
+
+            def step(number: int, screen=screen) -> None:
+                screen.runtime.emit(*tool(f"call {number}", "ls", "a file", 10**6 + 2 * number))
+                screen.app.common.show()
+                screen.app.screen._compositor.render_strips()
+
+            step(0)
+            work[items] = python_calls(lambda: [step(number) for number in range(1, 1 + STEPS)]) / STEPS
+    assert work[LARGE] < 1.1 * work[SMALL]
+
+
+async def test_work_of_a_key_behind_a_long_transcript_on_the_full_screen():
+    """From the editor on: the key is done and its row is painted."""
+    work = {}
+    for items in (SMALL, LARGE):
+        async with full_screen(*replay(items), size=(100, 30)) as screen:
+
+            def press(screen=screen) -> None:
+                with suppress(StopIteration):
+                    screen.app.composer.take(events.Key("x", "x"), paints=True).send(None)
+
+            press()
+            work[items] = python_calls(lambda: [press() for _ in range(STEPS)]) / STEPS
+            assert screen.app.composer.text == "x" * (STEPS + 1)
+    assert work[LARGE] < 1.05 * work[SMALL]
+    assert work[LARGE] < 1_250, "what the editor takes for a key today, and a third more"
+
+
+def test_rows_that_one_frame_prints_of_an_answer_that_came_at_once():
+    printer = Printer(RenderOptions)
+    item = AssistantItem(id=1, text=markdown(400))
+    printer.add(item)
+    rows = []
+    while printer.is_behind or not rows:
+        taken = printer.take(100)
+        assert len(taken) <= MOST_ROWS
+        assert len(printer.live(100, 10)) <= 10
+        rows += taken
+    item.final = True
+    item.version += 1
+    assert [line.text for line in rows + printer.take(100)] == [
+        line.text for line in ItemRenderer(RenderOptions)(item, 100)
+    ]
 
 
 def streamed(kilobytes: int, at_once: int) -> StreamRenderer:

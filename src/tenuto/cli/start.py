@@ -246,9 +246,12 @@ def run_screen(choice: str, options: Options, cwd: Path, early: EarlyReader | No
     start = runtime_start(options, cwd, interactive=True)
     choose = options.resume == ""
     if choice == "full":
-        from tenuto.tui.full.app import run_full
+        from tenuto.tui.preview import preview_session
 
-        return run_full(start, options.prompt, choose=choose, early=early)
+        preview = preview_session(start, early)
+        from tenuto.tui.full.app import run_full  # it brings Textual along
+
+        return run_full(start, options.prompt, choose=choose, early=early, preview=preview)
     if choice == "inline":
         from tenuto.tui.inline.app import run_inline
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tenuto.core.state.live import SessionServices
 from tenuto.protocol.entry import BranchSummaryEntry, ExtensionEntry, NoticeEntry, ShellEntry, UndoEntry, ViewEditEntry
 from tenuto.protocol.event import (
     AnyEvent,
@@ -35,6 +35,9 @@ from tenuto.session.session import Session
 from tenuto.session.view.projection import compaction_of_edits
 from tenuto.session.view.tree import EntryPath
 from tenuto.text.matching import count_in_prose, may_contain
+
+if TYPE_CHECKING:
+    from tenuto.core.state.live import SessionServices
 
 
 def replay(session_id: str, entries: Iterable[HistoryEvent]) -> Iterator[AnyEvent]:
@@ -121,16 +124,21 @@ SHOWN_ENTRIES = 400
 
 def recent_events(services: SessionServices) -> list[AnyEvent]:
     """Return the events of the end of the path; the first says how much is before it, if anything is."""
-    begin, shown = _newest(services.session.path())
+    begin, shown = _newest(services.session.path(), SHOWN_ENTRIES)
     events: list[AnyEvent] = list(replay(services.id, shown))
     if begin:
         events.insert(0, EarlierEntriesEvent(session_id=services.id, remaining=begin, before=shown[0].seq))
     return events
 
 
+def newest_events(session_id: str, path: EntryPath, count: int) -> list[AnyEvent]:
+    """Return the events of the last entries of a path, `count` at most."""
+    return list(replay(session_id, _newest(path, count)[1]))
+
+
 def child_transcript(parent: str, session: Session, *, working: bool) -> ChildTranscriptEvent:
     """Return the end of a sub-agent's transcript, for the session that it works for. Raises `SessionUnreadable`."""
-    begin, shown = _newest(session.path())
+    begin, shown = _newest(session.path(), SHOWN_ENTRIES)
     return ChildTranscriptEvent(
         session_id=parent,
         child=session.id,
@@ -140,9 +148,9 @@ def child_transcript(parent: str, session: Session, *, working: bool) -> ChildTr
     )
 
 
-def _newest(path: EntryPath) -> tuple[int, Sequence[HistoryEvent]]:
+def _newest(path: EntryPath, count: int) -> tuple[int, Sequence[HistoryEvent]]:
     """Return the end of a path that is shown at once, and how much is before it."""
-    begin = _begin(path, 0, len(path))
+    begin = _begin(path, 0, len(path), count)
     return begin, path[begin:]
 
 
@@ -154,7 +162,7 @@ def earlier_events(services: SessionServices, question: ShowEarlierOperation) ->
         begin = _begin_of_turn(path, first, len(path.up_to(question.at)))
         end = _end(path, begin, len(path.up_to(question.at)))
     else:
-        begin, end = _begin(path, first, len(path)), len(path)
+        begin, end = _begin(path, first, len(path), SHOWN_ENTRIES), len(path)
     shown = path[begin:end]
     return EarlierEntriesEvent(
         session_id=services.id,
@@ -168,12 +176,12 @@ def earlier_events(services: SessionServices, question: ShowEarlierOperation) ->
     )
 
 
-def _begin(path: EntryPath, first: int, end: int) -> int:
-    """Return where the last `SHOWN_ENTRIES` of a stretch begin: with a turn, or a step, of their older half."""
-    begin = max(first, end - SHOWN_ENTRIES)
+def _begin(path: EntryPath, first: int, end: int, count: int) -> int:
+    """Return where the last `count` entries of a stretch begin: with a turn, or a step, of their older half."""
+    begin = max(first, end - count)
     if begin == first:
         return first
-    return begin + _first_boundary(path[begin : begin + SHOWN_ENTRIES // 2])
+    return begin + _first_boundary(path[begin : begin + count // 2])
 
 
 def _begin_of_turn(path: EntryPath, first: int, end: int) -> int:

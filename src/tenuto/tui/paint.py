@@ -9,7 +9,7 @@ from typing import Literal
 from tenuto.tui.render.line import Line
 from tenuto.tui.render.theme import Style, Theme
 from tenuto.tui.terminal.colours import has_true_colour
-from tenuto.tui.terminal.emoji_width import pin_row
+from tenuto.tui.terminal.emoji_width import pin, pin_row
 from tenuto.tui.terminal.emulator import Hyperlinks, hyperlink
 
 Depth = Literal["true", "256"]
@@ -55,6 +55,10 @@ class Paint:
         have the cursor still on it).
         """
         return "".join([f"{self._ground(line)}{pin_row(self.row(line))}{ROW_END}" for line in lines])
+
+    def standing(self, lines: Sequence[Line]) -> list[str]:
+        """Return lines as what is written where each of them stands, on a terminal that does not wrap."""
+        return [f"{self._ground(line)}{pin(self.row(line))}" for line in lines]
 
     def page(self, lines: Sequence[Line]) -> str:
         """Return lines as a text for a pager."""

@@ -1,7 +1,7 @@
 """Between the core and a screen: events and intents go into the machine, effects come out to where they belong.
 
 One input at a time, in order; nothing else changes the state. A stream's deltas are joined and let through at most 15
-times a second; everything else goes through at once (anchors: tui 6).
+times a second; everything else goes through at once (anchors: tui 6), and `can_wait` says whether it has to be seen so.
 """
 
 from __future__ import annotations
@@ -30,19 +30,11 @@ from tenuto.command.registry import Command
 from tenuto.guard.secrets import mask_likely, masked_copy
 from tenuto.protocol.event import (
     AnyEvent,
-    AssistantMessageEvent,
-    AssistantTextDeltaEvent,
-    AssistantThinkingDeltaEvent,
-    ChildTranscriptEvent,
-    EarlierEntriesEvent,
+    ApprovalRequestedEvent,
+    ReplayFinishedEvent,
     SessionOpenedEvent,
-    ShellFinishedEvent,
-    ShellOutputEvent,
     TaskFinishedEvent,
-    ToolCallDeltaEvent,
-    ToolOutputEvent,
     ToolResultEvent,
-    ToolStartedEvent,
     TrustWaitingEvent,
 )
 from tenuto.protocol.operation import AnyOperation, RunShellOperation
@@ -50,7 +42,7 @@ from tenuto.protocol.part import ContentPart, ImagePart, TextPart
 from tenuto.tui.editor_services import Desk, Timer
 from tenuto.tui.keys.key_file import OwnKeys
 from tenuto.tui.machine.prompt import WHOLE_CHARACTERS
-from tenuto.tui.machine.step import DeltaBuffer, step
+from tenuto.tui.machine.step import FOREIGN, DeltaBuffer, step
 from tenuto.tui.state import intents
 from tenuto.tui.state.effects import (
     Complete,
@@ -235,20 +227,8 @@ class RuntimePort(Protocol):
 
 
 CallLater = Callable[[float, Callable[[], None]], Timer]
-_FOREIGN = (
-    AssistantMessageEvent
-    | AssistantTextDeltaEvent
-    | AssistantThinkingDeltaEvent
-    | ChildTranscriptEvent
-    | EarlierEntriesEvent
-    | ShellFinishedEvent
-    | ShellOutputEvent
-    | ToolCallDeltaEvent
-    | ToolOutputEvent
-    | ToolResultEvent
-    | ToolStartedEvent
-)
-"""What models and programs say. A text of the user is never masked: it may go back into the editor."""
+_AT_ONCE = ApprovalRequestedEvent | ReplayFinishedEvent | SessionOpenedEvent | TaskFinishedEvent
+"""What somebody waits for; of all else the screen shows many at a time when they come faster than one can read."""
 
 
 class Runner:
@@ -301,6 +281,8 @@ class Runner:
         self._resting = RestingCollector(clock, self._later)
         self._unsubscribe: Callable[[], None] | None = None
         self._mask_secrets = mask_secrets
+        self.can_wait = False
+        """Whether what is applied now comes from the core, and is one of many."""
         self._own_keys = own_keys or OwnKeys(runtime.home)
         self._key_problems: tuple[str, ...] = ()
 
@@ -377,13 +359,17 @@ class Runner:
 
     def _take(self, event: AnyEvent) -> None:
         """Take in an event: deltas wait for their turn, everything else goes through, behind them."""
-        if self._mask_secrets and isinstance(event, _FOREIGN):
+        if self._mask_secrets and isinstance(event, FOREIGN):
             event = masked_copy(event, mask_likely)
         if self._buffer.add(event):
             self._schedule_flush()
             return
-        self._flush()
-        self._feed(event)
+        self.can_wait = not isinstance(event, _AT_ONCE)
+        try:
+            self._flush()
+            self._feed(event)
+        finally:
+            self.can_wait = False
         match event:
             case SessionOpenedEvent(session_id=session_id, cwd=cwd, missing=missing, locked=locked):
                 self._desk.enter(session_id, Path(cwd), is_read_only=event.read_only)

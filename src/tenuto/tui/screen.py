@@ -6,6 +6,7 @@ its case in `Screen.carry_out`.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
@@ -131,7 +132,7 @@ class Surface(Protocol):
         ...
 
     def show_panels(self) -> None:
-        """Show what is open around the prompt."""
+        """Show what is open around the prompt, and its line of status."""
         ...
 
     def use_mouse(self, mode: outcomes.MouseMode) -> str:
@@ -174,6 +175,9 @@ class Screen:
         self._ui = ui
         self._clock = clock
         self.motion = motion_of(ui)
+        self._shown_at = float("-inf")
+        self._next_show: asyncio.TimerHandle | None = None
+        self._panels_changed = self._status_changed = False
         self.runner = Runner(
             runtime,
             self.apply,
@@ -254,12 +258,40 @@ class Screen:
     # --- effects ---
 
     def apply(self, asked: list[ScreenEffect]) -> None:
-        """Carry out what the machine asks for, and show it."""
+        """Carry out what the machine asks for, and show it: what the user does at once, of what happens many at a time.
+
+        A step of the agent's brings a dozen events, and five hundred steps come in a few seconds: painted one by one
+        they were 3 MB, and half of the time went into that.
+        """
         if not self._surface.is_ready:
             return
         for effect in asked:
             self.carry_out(effect)
         self.alerts.follow()
+        wait = self._shown_at + self.motion.flush - self._clock() if self.runner.can_wait else 0.0
+        if wait <= 0:
+            self.show()
+        elif self._next_show is None:
+            self._next_show = asyncio.get_running_loop().call_later(wait, self.show)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether something has happened that the next frame, which is on its way, will show."""
+        return self._next_show is not None
+
+    def show(self) -> None:
+        """Show everything that has changed."""
+        if self._next_show is not None:
+            self._next_show.cancel()
+            self._next_show = None
+        if not self._surface.is_ready:
+            return
+        self._shown_at = self._clock()
+        if self._panels_changed:
+            self._surface.show_panels()
+        elif self._status_changed:
+            self._surface.show_status()
+        self._panels_changed = self._status_changed = False
         self._surface.show()
 
     def carry_out(self, effect: ScreenEffect) -> None:  # noqa: PLR0912 - a case for each effect
@@ -267,9 +299,9 @@ class Screen:
         surface = self._surface
         match effect:
             case effects.StatusChanged():
-                surface.show_status()
+                self._status_changed = True
             case effects.PanelChanged():
-                surface.show_panels()
+                self._panels_changed = True
             case effects.DraftSet(text=text, cursor=cursor):
                 surface.set_draft(text, cursor)
             case effects.Toast(text=text, level=level):
@@ -318,11 +350,11 @@ class Screen:
     def toast(self, text: str, style: str) -> None:
         """Show a line for a few seconds."""
         self._surface.chrome.show_toast(text, style)
-        self._surface.show()
+        self.show()
 
     def _show_command(self, spans: Sequence[Span]) -> None:
         self._surface.chrome.show_command(spans)
-        self._surface.show()
+        self.show()
 
     # --- other programs ---
 

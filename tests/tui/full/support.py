@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -42,6 +43,9 @@ class Screen:
 
     async def settle(self) -> None:
         await self.pilot.pause()
+        while self.app.common.is_behind:
+            await asyncio.sleep(0.005)
+            await self.pilot.pause()
 
     async def burst(self, keys: Iterable[str]) -> None:
         """Send keys as one burst, faster than they can be handled: single characters, or names of keys."""
@@ -91,6 +95,7 @@ async def running_app(
         app._watch_time = lambda: None  # type: ignore[method-assign]
     async with app.run_test(size=size) as pilot:
         await app.workers.wait_for_complete()
-        await pilot.pause()
-        yield Screen(app, runtime, pilot, clock)
+        screen = Screen(app, runtime, pilot, clock)
+        await screen.settle()
+        yield screen
     await app.finish()

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from rich.segment import Segment
+from rich.style import Style
 from textual import events
 from textual.geometry import Region
+from textual.strip import Strip
 
 from tenuto.tui.chrome import KEYS_HINT, PLACEHOLDER
 from tenuto.tui.first_paint.paint import fit_placeholder
+from tenuto.tui.full.composer import keep_whole
 from tenuto.tui.keys.bindings import fit_phrases
+from tenuto.tui.render.width import split_graphemes
 from tests.tui.full.support import Screen, running_app
 from tests.tui.pictures import scenes
 
@@ -82,3 +86,34 @@ async def test_the_words_of_an_empty_prompt_have_the_colour_of_hints(theme: str)
 def prompt_segments(screen: Screen) -> list[Segment]:
     (strip,) = screen.app.composer.render_lines(Region(0, 0, 60, 1))
     return list(strip)
+
+
+CHARACTERS = [
+    *"a1 é",
+    "e\u0301",
+    "\u0301",
+    "👍",
+    "\U0001f3fd",
+    "\u200d",
+    "👩",
+    "🇩",
+    "🇪",
+    "한",
+    "\u1161",
+    "क",
+    "ि",
+    "्",
+    "\ufe0f",
+    "日",
+]
+
+
+@given(st.lists(st.lists(st.sampled_from(CHARACTERS), max_size=3).map("".join), min_size=1, max_size=5))
+def test_a_character_is_drawn_in_one_style_wherever_the_caret_cuts_it(pieces: list[str]) -> None:
+    styles = [Style(reverse=True), Style(bold=True)]
+    strip = Strip([Segment(f"row {pieces[0]}"), *(Segment(text, styles[n % 2]) for n, text in enumerate(pieces[1:]))])
+    whole = keep_whole(strip)
+    assume(whole.text.startswith(strip.text))  # else what is one character is wider than its parts
+    drawn = [style for text, style, _ in whole for _ in text]
+    for start, end, _cells in split_graphemes(strip.text):
+        assert len({id(style) for style in drawn[start:end]}) <= 1

@@ -71,6 +71,8 @@ class FullPicture:
 
     def __init__(self, mode: str) -> None:
         self._mode = mode
+        self.transcript: list[str] = []
+        """The first rows, painted: the end of a session that is gone on with."""
 
     def begin(self, size: Size, look: Look, text: str, cursor: int) -> str:
         """Take the screen and paint everything on it."""
@@ -83,8 +85,9 @@ class FullPicture:
     def recolour(self, size: Size, look: Look, text: str, cursor: int) -> str:
         """Paint everything over what is there."""
         (columns, rows), (rule, accent, _) = size, look
+        above = "".join([f"\x1b[{number};1H{row}" for number, row in enumerate(self.transcript, 1)])
         return (
-            f"\x1b[{rows - 2};1H\x1b[{rule}m{'─' * columns}\x1b[0m"
+            f"{above}\x1b[{rows - 2};1H\x1b[{rule}m{'─' * columns}\x1b[0m"
             f"\x1b[{rows};1H\x1b[{accent}m{self._mode}\x1b[0m"
             f"\x1b[{rows - 1};1H\x1b[{accent}m{GLYPH}\x1b[0m"
             f"{paint_text(columns - len(GLYPH), text, cursor, look)}"

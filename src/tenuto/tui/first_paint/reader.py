@@ -24,9 +24,15 @@ if TYPE_CHECKING:
 else:
     import _signal  # `signal` takes 3 ms to import
 
-STOP, PAUSE, GO_ON = b"s", b"p", b"g"
+STOP, PAUSE, GO_ON, ROWS = b"s", b"p", b"g", b"r"
 FRONT_ENDS = {b"f": "full", b"i": "inline"}
-"""Words to the child: to end, to give the terminal back for a while, to take it again, to paint for another one."""
+"""Words to the child: to end, to give the terminal back for a while, to take it again, to paint for another one.
+
+`ROWS` is followed by what is to be shown of the transcript, behind its length.
+"""
+LENGTH_BYTES = 4
+MOST_ROWS_BYTES = 60_000
+"""What surely goes into the pipe at once: a word that a signal sends must not come in between."""
 INTERRUPTED, LEFT = 7, 8
 """The child's exit status after Ctrl+C, and when the terminal went or we did; it has put the terminal back."""
 READ_BYTES = 65_536
@@ -111,6 +117,17 @@ class EarlyReader:
         if front_end != self._screen.front_end:
             self._screen.change(front_end)
             self._tell(next(word for word, name in FRONT_ENDS.items() if name == front_end))
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Columns and rows of the early frame; none where no such frame has room for a transcript."""
+        return self._screen.size if self._screen.front_end == "full" and self._child else (0, 0)
+
+    def show_transcript(self, dark: list[str], light: list[str]) -> None:
+        """Show these rows above the prompt: the first on a dark ground, the second on a light one."""
+        data = marshal.dumps((self._screen.size, dark, light))
+        if len(data) <= MOST_ROWS_BYTES:
+            self._tell(ROWS + len(data).to_bytes(LENGTH_BYTES) + data)
 
     def stop(self) -> Handover:
         """End the echo and return what was typed, the first time. Nobody reads the keyboard afterwards."""
@@ -310,6 +327,10 @@ class _Child:
         if word in FRONT_ENDS:
             screen.turn_to(FRONT_ENDS[word], editor.text, editor.cursor)
             return
+        if word == ROWS:
+            size, dark, light = marshal.loads(self._read_data())
+            screen.show_transcript(size, dark, light, editor.text, editor.cursor)
+            return
         if word == GO_ON:
             if _is_ours():
                 self._take_again()
@@ -320,6 +341,18 @@ class _Child:
         if os.read(self._stop, 1) != GO_ON:
             raise OSError("the program is gone")
         self._take_again()
+
+    def _read_data(self) -> bytes:
+        data = b""
+        length = LENGTH_BYTES
+        while len(data) < length:
+            chunk = os.read(self._stop, length - len(data))
+            if not chunk:
+                raise OSError("the program is gone")
+            data += chunk
+            if len(data) == LENGTH_BYTES == length:
+                length += int.from_bytes(data)
+        return data[LENGTH_BYTES:]
 
     def _end(self, word: bytes) -> int:
         if not word:

@@ -16,7 +16,7 @@ from tenuto.tui.first_paint.paint import (
     InlinePicture,
     choose_look,
 )
-from tenuto.tui.terminal.colours import QUERY, may_ask
+from tenuto.tui.terminal.colours import QUERY, has_light_background, is_light, may_ask
 
 Attributes = list[int | list[bytes | int]]
 INPUT, LOCAL, CONTROL = 0, 3, 6
@@ -46,11 +46,18 @@ class EarlyScreen:
         self._look = choose_look(environ, theme)
         self._theme = theme
         self._environ = environ
+        self._background = ""
+        self._transcript: tuple[list[str], ...] = ()
         self.asked = theme in GOES_BY_BACKGROUND and may_ask(environ)
         self.found: Attributes = repaired(termios.tcgetattr(0))
         self._raw: Attributes = []
         self._descriptor = os.dup(2)
         self._size = self._find_size()
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Columns and rows."""
+        return self._size
 
     @property
     def columns(self) -> int:
@@ -78,7 +85,7 @@ class EarlyScreen:
     def go_on(self, text: str, cursor: int) -> None:
         """Take the terminal again, after `leave`."""
         self._make_raw()
-        self._size = self._find_size()
+        self._find_size_again()
         self.write(self._picture.begin(self._size, self._look, text, cursor))
 
     def _make_raw(self) -> None:
@@ -107,16 +114,38 @@ class EarlyScreen:
         self.change(front_end)
         self.write(self._picture.begin(self._size, self._look, text, cursor))
 
+    def show_transcript(self, size: tuple[int, int], dark: list[str], light: list[str], text: str, cursor: int) -> None:
+        """Show rows of the transcript that were drawn for this size, on a dark and on a light ground."""
+        if size == self._size:
+            self._transcript = dark, light
+            self._choose_rows()
+            self.write(self._picture.recolour(self._size, self._look, text, cursor))
+
+    def _choose_rows(self) -> None:
+        """Have the rows of the transcript in the colours for this background; none that were for another size."""
+        if isinstance(self._picture, FullPicture) and self._transcript:
+            light = is_light(self._background) if self._background else has_light_background(self._environ)
+            self._picture.transcript = self._transcript[light]
+
+    def _find_size_again(self) -> None:
+        before, self._size = self._size, self._find_size()
+        if before != self._size:
+            self._transcript = ()
+            if isinstance(self._picture, FullPicture):
+                self._picture.transcript = []
+
     def repaint(self, text: str, cursor: int) -> None:
         """The screen has another size."""
-        self._size = self._find_size()
+        self._find_size_again()
         self.write(self._picture.resize(self._size, self._look, text, cursor))
 
     def set_background(self, background: str, text: str, cursor: int) -> None:
         """The terminal's background is this (`#rrggbb`): paint over what is there, if that has other colours."""
         look = choose_look(self._environ, self._theme, background)
+        self._background = background
         if look != self._look:
             self._look = look
+            self._choose_rows()
             self.write(self._picture.recolour(self._size, look, text, cursor))
 
     def show(self, text: str, cursor: int) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -33,6 +33,7 @@ from tenuto.tui.full.resizing import ResizingScreen
 from tenuto.tui.full.transcript import TranscriptView
 from tenuto.tui.launch import Ended, Opening, first_mode, learn_keyboard, noise_file, opening_texts
 from tenuto.tui.paint import ROW_END, Paint, colour_depth
+from tenuto.tui.render.line import Line
 from tenuto.tui.render.live import ItemRenderer
 from tenuto.tui.render.options import RenderOptions
 from tenuto.tui.render.theme import Theme
@@ -61,6 +62,7 @@ class TenutoApp(App[None], inherit_bindings=False):
 
     Its error ends the app and is kept in `failure`. `take_texts` gives what is to be sent first. `themes` says in which
     colours. `early` has the keyboard and the screen until the first frame is there.
+    `preview` is shown while the session is being opened.
     """
 
     CSS_PATH = "app.tcss"
@@ -81,6 +83,7 @@ class TenutoApp(App[None], inherit_bindings=False):
         clock: Callable[[], float] = time.monotonic,
         early: EarlyReader | None = None,
         take_texts: Callable[[], list[str]] = list,
+        preview: Sequence[Line] = (),
     ) -> None:
         super().__init__(driver_class=driver_class(early), ansi_color=True)
         show_all_colours(self.console, os.environ)
@@ -103,6 +106,7 @@ class TenutoApp(App[None], inherit_bindings=False):
             toggle=lambda item_id: self.runner.handle(intents.ToggleItem(item_id)),
             reached_gap=lambda gap, end: self.runner.handle(intents.ShowEarlier(gap, end)),
             copy=self._copy_selected,
+            preview=preview,
         )
         self.composer = Composer(
             self.keyboard.press,
@@ -474,11 +478,18 @@ class TenutoApp(App[None], inherit_bindings=False):
         self.chrome.show_prompt(self.composer.text)
 
 
-def run_full(start: Start, prompt: str = "", *, choose: bool = False, early: EarlyReader | None = None) -> int:
+def run_full(
+    start: Start,
+    prompt: str = "",
+    *,
+    choose: bool = False,
+    early: EarlyReader | None = None,
+    preview: Sequence[Line] = (),
+) -> int:
     """Run the full-screen front-end and return the exit code.
 
     `prompt` is sent as soon as the session is open; `choose` offers the earlier sessions first. `early` has the
-    terminal until the app can show its first frame.
+    terminal until the app can show its first frame. `preview` is the end of the session, shown until it is open.
     """
     settings, _ = load_settings(start.home, start.cwd, start.environ)
     noise = noise_file(start.home)
@@ -486,12 +497,18 @@ def run_full(start: Start, prompt: str = "", *, choose: bool = False, early: Ear
     with borrow_terminal(str(noise), early.found if early else None) as terminal, contextlib.ExitStack() as stack:
         if early is not None:
             stack.callback(early.close)
-        ended = asyncio.run(_run(start, texts, settings, terminal, early))
+        ended = asyncio.run(_run(start, texts, settings, terminal, early=early, preview=preview))
     return ended.report(noise)
 
 
 async def _run(
-    start: Start, texts: list[str], settings: Settings, terminal: Terminal, early: EarlyReader | None
+    start: Start,
+    texts: list[str],
+    settings: Settings,
+    terminal: Terminal,
+    *,
+    early: EarlyReader | None,
+    preview: Sequence[Line],
 ) -> Ended:
     ui = settings.ui
     late = LateRuntime(start.home, temporary=start.temporary)
@@ -510,6 +527,7 @@ async def _run(
         mode=first_mode(start, settings),
         early=early,
         take_texts=opening.take_texts,
+        preview=preview,
     )
     terminal.owed = lambda: app.alerts.owed
     with leave_on_signals(asyncio.get_running_loop(), app.leave) as signals:

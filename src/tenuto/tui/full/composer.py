@@ -6,6 +6,7 @@ burst change places. Here every key is done in `_on_key`, in the order in which 
 
 from __future__ import annotations
 
+import unicodedata
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from typing import cast
@@ -26,13 +27,15 @@ from tenuto.guard.terminal import BLANK, blank_for_terminal
 from tenuto.tui.complete.commands import ghost_hint
 from tenuto.tui.keys.bindings import typed_by
 from tenuto.tui.keys.line_editor import CutTexts, blank_before, stop_after, stop_before, word_after, word_before
-from tenuto.tui.render.width import split_graphemes
+from tenuto.tui.render.width import cell_width, split_graphemes
+
+JOINER = "\u200d"
 
 
 def keep_whole(strip: Strip) -> Strip:
     """Return the strip with each character in the style that its beginning has."""
     text = strip.text
-    if text.isascii():
+    if text.isascii() or _is_cut_between(strip, text):
         return strip
     bounds = [*(start for start, _end, _cells in split_graphemes(text)), len(text)]
     segments: list[Segment] = []
@@ -44,6 +47,19 @@ def keep_whole(strip: Strip) -> Strip:
             segments.append(Segment(text[begin:to], style))
         begin = max(begin, to)
     return Strip(segments).adjust_cell_length(strip.cell_length)
+
+
+def _is_cut_between(strip: Strip, text: str) -> bool:
+    """Say whether each piece surely begins with a character of its own: to part the whole row took a key's tenth."""
+    end = 0
+    for piece, _style, _control in strip:
+        first = text[end : end + 1]
+        if end and first:
+            alone = first.isascii() or (unicodedata.category(first)[0] in "LNPZ" and cell_width(first) > 0)
+            if not alone or text[end - 1] == JOINER:
+                return False
+        end += len(piece)
+    return True
 
 
 MAX_SHARE = 3

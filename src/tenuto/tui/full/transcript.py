@@ -188,7 +188,7 @@ class TranscriptView(PointedWidget, can_focus=False):
 
     `toggle` gets the id of an item whose head is clicked, `copy` a text that was selected.
     `reached_gap` is called when the user comes to a stretch that is not loaded, with its item and the end that is
-    wanted. `selects` says whether the mouse does more than scroll.
+    wanted. `preview` shows until there is a session. `selects` says whether the mouse does more than scroll.
     """
 
     def __init__(
@@ -200,8 +200,10 @@ class TranscriptView(PointedWidget, can_focus=False):
         toggle: Callable[[int], None],
         reached_gap: Callable[[int, GapEnd], None],
         copy: Callable[[str], None],
+        preview: Sequence[Line] = (),
     ) -> None:
         super().__init__(id="transcript")
+        self._preview = preview
         self._state = state
         self._palette = palette
         self._toggle = toggle
@@ -357,7 +359,7 @@ class TranscriptView(PointedWidget, can_focus=False):
         viewport.settle()
         self.shown = viewport.visible()
         self._note_gap()
-        painted = self._marked_lines()
+        painted = self._marked_lines() or [(line, ()) for line in self._previewed(size.height)]
         painted += [(EMPTY, ())] * (size.height - len(painted))
         self.cache.trim()
         room = self._text_width - len(mark_text(viewport.unseen))
@@ -374,6 +376,13 @@ class TranscriptView(PointedWidget, can_focus=False):
         if changed:
             self.refresh(*(Region(0, row, size.width, 1) for row in changed))
         return True
+
+    def _previewed(self, rows: int) -> Sequence[Line]:
+        """Return what is known of the session's end before it is open."""
+        state = self._state()
+        if state.session_id and not state.replaying:
+            self._preview = ()
+        return self._preview[-rows:]
 
     def _note_gap(self) -> None:
         """Ask for what is missing where a gap is on the screen: what comes below it, if it is the first thing there."""

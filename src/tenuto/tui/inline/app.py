@@ -297,6 +297,8 @@ class InlineApp:
                 self._output.write(self.paint.rows(lines))
             self.bottom.rows = arrange(self.runner.state, self.printer, self.chrome, size, len(self.editor.rows()))
             redraw()
+        if self.printer.is_behind:
+            self.application.invalidate()
         self.runner.painted(self._clock() - begun)
 
     @property

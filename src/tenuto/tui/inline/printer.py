@@ -22,6 +22,9 @@ from tenuto.tui.state.item import Item, ToolItem
 
 RESUMED_ROWS = 300
 """So much of a session that is gone on with is printed; the rest stays in it."""
+MOST_ROWS = 1_000
+"""Rows of a growing answer that are printed with one frame: as objects and escapes they take some forty times the text.
+"""
 UNFOLDABLE = 200
 """How many printed items can be printed again, unfolded."""
 
@@ -66,6 +69,8 @@ class Printer:
         self._printed: list[Item] = []
         self._unfold_at = 0
         self._list = PrintedList()
+        self.is_behind = False
+        """Whether more can be printed than the last frame has."""
 
     # --- what comes in ---
 
@@ -114,6 +119,7 @@ class Printer:
     def take(self, width: int) -> list[Line]:
         """Return what is to be printed now, on a screen of `width` cells; it counts as printed afterwards."""
         self._note_withdrawn(self._pending)
+        self.is_behind = False
         while self._pending:
             item = next(iter(self._pending.values()))
             if not item.final:
@@ -147,18 +153,20 @@ class Printer:
     def live(self, width: int, rows: int) -> list[Line]:
         """Return the last rows, at most `rows`, of what still changes, and of what waits for it."""
         lines: list[Line] = []
-        last = self._last
+        last, left_out = self._last, 0
         for item in self._pending.values():
             rendered, known = self._lines_of(item, width)
-            if not rendered[known:]:
+            if len(rendered) <= known:
                 continue
+            first = max(known, len(rendered) - max(rows, 1))
             lines += [EMPTY] * (gap_before(last, item) if not known else 0)
-            lines += rendered[known:]
+            lines += rendered[first:]
+            left_out += first - known
             last = item
         if rows <= 0:
             return []
-        if len(lines) > rows:
-            hidden = f"{glyphs_for(self._options()).ellipsis} +{len(lines) - rows + 1} rows"
+        if len(lines) + left_out > rows:
+            hidden = f"{glyphs_for(self._options()).ellipsis} +{len(lines) + left_out - rows + 1} rows"
             lines = [plain(f"{'':{GUTTER}}{hidden}", "faint"), *lines[len(lines) - rows + 1 :]]
         return fit_lines(lines, width)
 
@@ -199,9 +207,10 @@ class Printer:
 
     def _take_settled(self, item: Item, width: int) -> None:
         lines, known = self._lines_of(item, width)
-        settled = self._render.settled(item.id)
+        settled = min(self._render.settled(item.id), known + MOST_ROWS)
         if settled <= known:
             return
+        self.is_behind = settled < self._render.settled(item.id)
         if self._begun is None or self._begun.item is not item:
             self._begun = Begun(item, width, self._render.stream_of(item.id))
             self._lines += [EMPTY] * gap_before(self._last, item)

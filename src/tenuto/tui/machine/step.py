@@ -16,14 +16,20 @@ from tenuto.protocol.event import (
     AnyEvent,
     ApprovalRequestedEvent,
     ApprovalResolvedEvent,
+    AssistantMessageEvent,
     AssistantTextDeltaEvent,
     AssistantThinkingDeltaEvent,
+    ChildTranscriptEvent,
     CompactionProgressEvent,
+    EarlierEntriesEvent,
     Event,
     SessionOpenedEvent,
+    ShellFinishedEvent,
     ShellOutputEvent,
     ToolCallDeltaEvent,
     ToolOutputEvent,
+    ToolResultEvent,
+    ToolStartedEvent,
 )
 from tenuto.tui.keys.bindings import IntentBase
 from tenuto.tui.machine import approval, children, compaction, panel, prompt, queue, quit, reading, session, turn
@@ -51,6 +57,22 @@ def step(state: UiState, input: AnyEvent | Intent, now: float, columns: int) -> 
     if isinstance(input, Event) and input.session_id not in own and not isinstance(input, FROM_ANY_SESSION):
         return state, children.feed_child(state, input, now, columns)
     return state, feed(state, input, now, columns)
+
+
+FOREIGN = (
+    AssistantMessageEvent
+    | AssistantTextDeltaEvent
+    | AssistantThinkingDeltaEvent
+    | ChildTranscriptEvent
+    | EarlierEntriesEvent
+    | ShellFinishedEvent
+    | ShellOutputEvent
+    | ToolCallDeltaEvent
+    | ToolOutputEvent
+    | ToolResultEvent
+    | ToolStartedEvent
+)
+"""What models and programs say. A text of the user is never masked: it may go back into the editor."""
 
 
 # --- deltas ---

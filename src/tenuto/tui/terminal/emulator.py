@@ -6,7 +6,6 @@ which targets are sent, and to which terminals.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import socket
@@ -186,6 +185,8 @@ async def ask_outer(environ: Mapping[str, str]) -> Outer:
 
 async def ask_tmux(*words: str) -> str:
     """Return what this tmux command prints, without the line's end; empty when it fails or takes too long."""
+    import asyncio  # nothing else here needs it, and the first frame of a session comes before it
+
     with contextlib.suppress(OSError, TimeoutError):
         process = await asyncio.create_subprocess_exec(
             *("tmux", *words),
