@@ -6,7 +6,7 @@ import asyncio
 
 from tenuto.command.outcome import Choose
 from tenuto.command.registry import run_command
-from tenuto.frontend.print import describe_outcome
+from tenuto.api.words import describe_outcome
 from tests.core.harness import agent
 from tests.requirements.compaction.support import compactions, summary_requests, talk
 
