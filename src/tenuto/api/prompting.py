@@ -8,13 +8,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from tenuto.api.result import Answer, Asked, RunResult
-from tenuto.command.runtime import CommandRuntime
 from tenuto.protocol.event import TaskSettledEvent
 from tenuto.protocol.operation import EditQueueOperation, InterruptOperation
 from tenuto.protocol.part import ContentPart, ImagePart, TextPart
@@ -23,6 +21,7 @@ from tenuto.protocol.usage import Usage
 if TYPE_CHECKING:
     from tenuto.api.schema import OutputSchema
     from tenuto.command.outcome import CommandOutcome
+    from tenuto.command.runtime import CommandRuntime
     from tenuto.core.state.live import LiveSession
     from tenuto.session.session import Session
 
@@ -41,8 +40,7 @@ class Prompt(msgspec.Struct, frozen=True):
     is_command: bool = False
 
 
-@dataclass
-class _Sending:
+class _Sending(msgspec.Struct, eq=False):
     """A prompt that is being sent: nothing runs that an interrupt could stop, so it is noted here."""
 
     is_stopped: bool = False
@@ -70,7 +68,8 @@ class Prompts:
         self._waiting += 1
         try:
             async with asyncio.timeout(prompt.timeout):
-                return self._answer(session, before, await self.until_stopped(self._ask(prompt)))
+                answer = self._answer(session, before, await self.until_stopped(self._ask(prompt)))
+                return self._with_compaction(answer) if prompt.is_command else answer
         except TimeoutError:
             return self._answer(session, before, None, f"stopped after {prompt.timeout or 0:g} s (timeout)")
         finally:
@@ -201,3 +200,12 @@ class Prompts:
             sources=tuple(result.sources.values()),
             session_id=now.id,
         )
+
+    def _with_compaction(self, answer: Answer[Any]) -> Answer[Any]:
+        """Return the answer of a command that says nothing itself with what its compaction did, or why it did not."""
+        end = self._result.compaction
+        if answer.text or end is None:
+            return answer
+        from tenuto.api.words import describe_compaction
+
+        return msgspec.structs.replace(answer, text=describe_compaction(end))

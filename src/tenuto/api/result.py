@@ -11,6 +11,7 @@ from tenuto.protocol.event import (
     AnyEvent,
     AssistantMessageEvent,
     CallRefusedEvent,
+    CompactionEndEvent,
     CompactionProposedEvent,
     Outcome,
     PromptReturnedEvent,
@@ -94,6 +95,8 @@ class RunResult(Struct):
     refused: list[CallRefusedEvent] = field(default_factory=list[CallRefusedEvent])
     changed_files: list[str] = field(default_factory=list[str])
     """Paths that write and edit have changed, each once."""
+    compaction: CompactionEndEvent | None = None
+    """The last compaction's end; `None`: there was none."""
     returned: str | None = None
     """Why a prompt was not sent; `None`: none came back."""
     settled: TaskSettledEvent | None = None
@@ -119,6 +122,8 @@ class RunResult(Struct):
                 self.changed_files += [path for path in changed if path not in self.changed_files]
             case CallRefusedEvent():
                 self.refused.append(event)
+            case CompactionEndEvent():
+                self.compaction = event
             case CompactionProposedEvent():
                 from tenuto.api.words import describe_proposal
 
@@ -142,7 +147,7 @@ class RunResult(Struct):
     def begin(self) -> None:
         """Forget what came before: another prompt has a result of its own."""
         self.text, self.stop_reason, self.turns, self._is_cut_off = "", None, 0, False
-        self.returned = self.settled = None
+        self.compaction = self.returned = self.settled = None
         self.sources.clear()
         self.refused.clear()
         self.changed_files.clear()

@@ -1,4 +1,4 @@
-"""What a slash command says, and what a compaction proposes, in words: for whoever has no screen."""
+"""What a slash command says, and what a compaction proposes or did, in words: for whoever has no screen."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tenuto.text.figures import describe_rung, format_change
 
 if TYPE_CHECKING:
     from tenuto.command.outcome import Choice, CommandOutcome
-    from tenuto.protocol.event import CompactionProposedEvent
+    from tenuto.protocol.event import CompactionEndEvent, CompactionProposedEvent
 
 
 def describe_outcome(outcome: CommandOutcome) -> str:
@@ -49,6 +49,23 @@ def _read_page(path: Path) -> str:
 def _describe_choice(choice: Choice) -> str:
     mark = f"{choice.mark} " if choice.mark else ""
     return f"{mark}{'  ' * choice.indent}{choice.label}  {choice.detail}"
+
+
+def describe_compaction(event: CompactionEndEvent) -> str:
+    """Return one line: what a compaction did, or why it did not."""
+    if event.aborted:
+        return (
+            "cancelled; nothing has moved"
+            if event.reason == "branch"
+            else "the compaction was cancelled; nothing has changed"
+        )
+    if event.error is not None:
+        return event.error
+    if event.reason == "branch":
+        return "notes stand for the part that was left"
+    rough = event.entry is None or event.entry.rough
+    sizes = format_change(event.tokens_before or 0, event.tokens_after or 0, rough=rough, short=False)
+    return f"compacted ({event.reason}): {sizes} tokens"
 
 
 def describe_proposal(event: CompactionProposedEvent) -> str:

@@ -17,6 +17,7 @@ import msgspec
 from msgspec import UNSET, Struct
 
 from tenuto.api.result import RunResult
+from tenuto.api.words import describe_compaction
 from tenuto.core.errors import EXPECTED_FAILURES, describe_failure
 from tenuto.core.start import Start
 from tenuto.exit_codes import BAD_USAGE, INTERRUPTED, LIMIT_REACHED, OK
@@ -35,7 +36,7 @@ from tenuto.protocol.event import (
     RetryEvent,
     ToolStartedEvent,
 )
-from tenuto.text.figures import format_change, plural
+from tenuto.text.figures import plural
 from tenuto.text.writable import to_json
 
 if TYPE_CHECKING:
@@ -183,23 +184,6 @@ def make_output(kind: OutputFormat) -> AnyOutput:
             return StreamOutput()
         case "events":
             return EventOutput()
-
-
-def describe_compaction(event: CompactionEndEvent) -> str:
-    """Return one line: what a compaction did, or why it did not."""
-    if event.aborted:
-        return (
-            "cancelled; nothing has moved"
-            if event.reason == "branch"
-            else "the compaction was cancelled; nothing has changed"
-        )
-    if event.error is not None:
-        return event.error
-    if event.reason == "branch":
-        return "notes stand for the part that was left"
-    rough = event.entry is None or event.entry.rough
-    sizes = format_change(event.tokens_before or 0, event.tokens_after or 0, rough=rough, short=False)
-    return f"compacted ({event.reason}): {sizes} tokens"
 
 
 class Talk:
