@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from msgspec import UNSET
 from pydantic import BaseModel
 
+from tenuto.api.approving import Allow, Deny, read_answer
 from tenuto.frontend.acp import session as hosted
 from tenuto.frontend.acp.calls import KINDS, Around, diff_content, kind_of, locations_of
 from tenuto.frontend.acp.compaction import CompactionUpdate, wants_compactions
@@ -233,9 +234,9 @@ def test_a_question_of_a_server_has_its_own_answers_and_what_is_written_needs_a_
     asked = question(kind="question", call_id="", tool="mcp", answers=answers)
     assert [one.name for one in offers(asked, asks_reasons=True)] == ["Red", "Write it"]
     (red,) = offers(asked, asks_reasons=False)
-    assert (red.name, answer_of(asked, red).choice, answer_of(asked, red).decision) == ("Red", 0, "once")
+    assert (red.name, answer_of(red)) == ("Red", Allow(choice=0))
     written = offers(asked, asks_reasons=True)[1]
-    assert (answer_of(asked, written, "blue").choice, answer_of(asked, written, "blue").feedback) == (1, "blue")
+    assert answer_of(written, "blue") == Allow(choice=1, text="blue")
     assert asked_call(asked, AROUND).tool_call_id == "question-r" and asked_call(asked, AROUND).title == "ls"
 
 
@@ -244,7 +245,8 @@ def test_every_answer_of_the_screens_is_offered_and_nothing_is_allowed_by_puttin
     asked = question(kinds=kinds)
     offered = offers(asked, asks_reasons=True)
     assert len({one.id for one in offered}) == len(offered)
-    answered = [(answer_of(asked, one).decision, answer_of(asked, one).kind) for one in offered]
+    operations = [read_answer(asked, answer_of(one, "why")) for one in offered]
+    answered = [(one.decision, one.kind) for one in operations]
     assert answered == [
         ("once", 0),
         ("session", 0),
@@ -254,9 +256,15 @@ def test_every_answer_of_the_screens_is_offered_and_nothing_is_allowed_by_puttin
         ("deny", 0),
         ("deny", 0),
     ]
-    assert answer_of(asked, None).decision == "deny"
+    assert operations[-1].feedback == "why"
+    assert answer_of(None) == Deny()
     plan = question(kind="plan", detail="# Plan")
-    assert [answer_of(plan, one).mode for one in offers(plan, asks_reasons=False)] == ["edits", "ask", "auto", None]
+    assert [read_answer(plan, answer_of(one)).mode for one in offers(plan, asks_reasons=False)] == [
+        "edits",
+        "ask",
+        "auto",
+        None,
+    ]
 
 
 def test_a_web_search_is_one_call():

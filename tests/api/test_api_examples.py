@@ -71,6 +71,27 @@ def test_events(tmp_path):
     assert lines[4].startswith("completed: 2 turns, ")
 
 
+def test_a_chat_with_commands_and_another_model(tmp_path):
+    lines = tmp_path / "lines.txt"
+    lines.write_text(
+        "hello\n\n/mode auto\n/status\n/nothing-like-it is a path\n!model anthropic/test\n!model other\nbye\n"
+    )
+    with ServerThread(lambda request: Reply(f"You said {request.last_user.split()[0]}.")) as server:
+        done = run(tmp_path, server, "python/chat.py", str(lines), program=PYTHON)
+        protocols = [request.protocol for request in server.requests]
+    assert done.returncode == 0, done.stderr
+    told = done.stdout.splitlines()
+    assert told[0] == "You said hello."
+    assert any(line.startswith("mode") and "auto" in line for line in told), told
+    assert told[-4:] == [
+        "You said /nothing-like-it.",
+        "anthropic/test answers from now on",
+        "not done: “other” is not a model; write it as provider/name, for example anthropic/claude-sonnet-5-5",
+        "You said bye.",
+    ]
+    assert protocols == ["chat", "chat", "anthropic"]
+
+
 def test_a_long_session(tmp_path):
     def script(request):
         return Reply("## Goal\nGo on.") if is_summary_request(request) else Reply("fine " * 600)

@@ -50,14 +50,18 @@ def test_every_public_name_is_on_the_page_and_has_a_docstring():
     options = set(list(inspect.signature(tenuto.Agent).parameters)[1:])
     methods = {name for name in dir(tenuto.Agent) if not name.startswith("_")} - {"runtime"}
     attributes = set(tenuto.Answer.__struct_fields__) | {"raise_for_outcome"}
-    words = {*options, *methods, *attributes, *tenuto.Allow.__struct_fields__}
+    words = {*options, *methods, *attributes, *tenuto.Allow.__struct_fields__, *tenuto.Deny.__struct_fields__}
     elsewhere = {"convert_to_llm", "serialize_conversation", "__version__"}
     listed = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`\n]+)`", PAGE)))) | named
     assert words | (set(tenuto.__all__) - elsewhere) <= listed
     for kind in (tenuto.Agent, tenuto.SyncAgent, tenuto.Answer, tenuto.Allow, tenuto.Deny):
         assert inspect.getdoc(kind)
         for name in dir(kind):
-            if not name.startswith("_") and name not in {*attributes, *tenuto.Allow.__struct_fields__, "reason"}:
+            if not name.startswith("_") and name not in {
+                *attributes,
+                *tenuto.Allow.__struct_fields__,
+                *tenuto.Deny.__struct_fields__,
+            }:
                 assert inspect.getdoc(getattr(kind, name)), f"{kind.__name__}.{name}"
 
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from tenuto.api.words import describe_outcome
 from tenuto.command.outcome import Choose, EditFile, Leave, Page, ReadOwnFiles, RowChanged, Say, ShowContext
 from tenuto.command.registry import COMMANDS, find_command, runner_of
 from tenuto.command.session_commands import ELSEWHERE, HERE, age
 from tenuto.config.plugins.installed import digest_folder
 from tenuto.core.errors import UsageError
-from tenuto.frontend.print import describe_outcome
 from tenuto.private_files import replace_file
 from tenuto.protocol.event import (
     AssistantTextDeltaEvent,

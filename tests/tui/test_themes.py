@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tenuto.api.words import describe_outcome
 from tenuto.command.outcome import ChangeTheme, Choice, Choose, Say
 from tenuto.command.registry import COMMANDS
 from tenuto.config.sources import load_settings
-from tenuto.frontend.print import describe_outcome
 from tenuto.tui.machine.step import step
 from tenuto.tui.render.theme import PALETTES, STYLES, THEME_NAMES, Theme
 from tenuto.tui.render.theme_file import read_theme

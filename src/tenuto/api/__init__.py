@@ -1,1 +1,1 @@
-"""The Python API: an agent as an object, and what print mode shares with it: what came of a prompt, answers as JSON."""
+"""The Python API: a session as an object. Print mode, batches and editors stand on it as programs do."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import TracebackType
@@ -13,35 +13,30 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 import msgspec
 
 from tenuto.api.checking import check_given
+from tenuto.api.prompting import HearCommand, Prompt, Prompts
+from tenuto.api.reading import Image, check_settings, read_image, read_rules, read_schema, read_servers
 from tenuto.api.result import Answer, RunResult
-from tenuto.config.sources import given_source, home_directory
-from tenuto.core.agent.attachments import ImageTooLargeError, NotAnImageError, keep_image
+from tenuto.command.runtime import CommandRuntime
+from tenuto.config.sources import home_directory
 from tenuto.core.errors import TaskFailedError, UsageError
 from tenuto.core.finding import check_directory
-from tenuto.core.runtime import Runtime
 from tenuto.core.start import Limits, Start
-from tenuto.guard.rules import Rule, RuleError, read_rule
-from tenuto.protocol.compaction import CompactionStrategy
 from tenuto.protocol.entry import Mode
-from tenuto.protocol.event import AnyEvent, CompactionEndEvent, TaskSettledEvent
+from tenuto.protocol.event import AnyEvent, CompactionEndEvent
 from tenuto.protocol.message import CompactionEntry
-from tenuto.protocol.operation import CompactSessionOperation, EditQueueOperation, InterruptOperation
-from tenuto.protocol.part import ContentPart, ImagePart, TextPart
+from tenuto.protocol.operation import ChangeModeOperation, CompactSessionOperation
 from tenuto.protocol.usage import Usage
 
 if TYPE_CHECKING:
     from tenuto.api.approving import Approve
-    from tenuto.api.schema import Asked, OutputSchema
+    from tenuto.api.own import Home
     from tenuto.compaction.ways.preview import PlanDescription
     from tenuto.core.compacting.undo import Undone
     from tenuto.core.state.live import LiveSession
-    from tenuto.session.session import Session
+    from tenuto.extension.finding import Source
+    from tenuto.protocol.compaction import CompactionStrategy
 
 T = TypeVar("T")
-Image = str | Path | bytes
-"""A file with an image, or its bytes: PNG, JPEG, GIF or WebP, at most 3.75 MB."""
-
-
 FINALISED = 3
 """Rounds of the event loop until it has begun to close an abandoned generator."""
 
@@ -79,6 +74,7 @@ class Agent:
         allow: Sequence[str] = (),
         deny: Sequence[str] = (),
         directories: Sequence[str | Path] = (),
+        servers: Mapping[str, Mapping[str, Any]] | None = None,
         max_turns: int | None = None,
         max_cost: float | None = None,
         settings: Mapping[str, Any] | None = None,
@@ -106,6 +102,8 @@ class Agent:
             allow: Rules, as `bash(pytest *)`, for calls that may run without being asked about.
             deny: Rules for calls that never run; they win over everything.
             directories: More directories that count as workspace.
+            servers: MCP servers of this session by name, each as it stands in an `mcp.json`: `{"command": …, "args":
+                […]}` or `{"url": …}`.
             max_turns: Calls of the model at most, of all prompts together.
             max_cost: US dollars at most, of all prompts together.
             settings: Settings that win over all files and variables, in nested sections.
@@ -117,7 +115,8 @@ class Agent:
             environ: The environment variables that count for Tenuto, else the process's own.
 
         Raises:
-            UsageError: For what does not fit: a directory that is none, a rule, a setting, a function that is no tool.
+            UsageError: For what does not fit: a directory that is none, a rule, a server, a setting, a function that
+                is no tool.
 
         """
         check_given(locals())
@@ -133,38 +132,52 @@ class Agent:
             fork=fork,
             temporary=temporary,
             interactive=False,
-            answered=approve is not None,
             extra_prompt=instructions,
             limits=Limits(max_turns, max_cost, "max_turns", "max_cost"),
-            rules=(*_read_rules("allow", allow), *_read_rules("deny", deny)),
+            rules=(*read_rules("allow", allow), *read_rules("deny", deny)),
             directories=tuple(str(check_directory(place / Path(one).expanduser())) for one in directories),
+            servers=read_servers(servers or {}),
             compaction=compaction,
             sandboxed=sandboxed,
             environ=values,
-            settings=_check_settings(settings or {}),
+            settings=check_settings(settings or {}),
         )
         self._prepare(start, approve, tools, extensions)
+
+    @classmethod
+    def of(cls, start: Start, approve: Approve | None = None) -> Self:
+        """Return the agent of a `tenuto.core.start.Start`: what a command line or an editor asks for, as data."""
+        agent = cls.__new__(cls)
+        agent._prepare(start, approve)
+        return agent
 
     def _prepare(
         self,
         start: Start,
         approve: Approve | None,
-        tools: Sequence[Callable[..., object]],
-        extensions: Sequence[object],
+        tools: Sequence[Callable[..., object]] = (),
+        extensions: Sequence[object] = (),
     ) -> None:
-        from tenuto.api.own import Home, own_sources
-
         self._start, self._approve, self._tools, self._extensions = start, approve, tuple(tools), tuple(extensions)
-        self._home = Home()
-        self._own = own_sources(self._tools, self._extensions, self._home)
-        self.runtime = Runtime(msgspec.structs.replace(start, extensions=self._own))
+        self._home: Home | None = None
+        self._own: tuple[Source, ...] = ()
+        if tools or extensions:
+            from tenuto.api.own import Home, own_sources
+
+            self._home = Home()
+            self._own = own_sources(self._tools, self._extensions, self._home)
+        answered = approve is not None
+        self.runtime = CommandRuntime(msgspec.structs.replace(start, answered=answered, extensions=self._own))
+        self.result = RunResult()
+        self.runtime.subscribe(self.result.take)
+        self._prompts = Prompts(self.runtime, self.result)
         self._state: Literal["new", "open", "closed"] = "new"
-        self._busy_with = ""
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._works_on: list[str] = []
         self._is_streaming = False
         self._leaving: asyncio.Event | None = None
         self._session_id = ""
         self._usage = Usage()
-        self._result = RunResult()
         self._let_go: list[Callable[[], object]] = []
 
     # --- opening and closing ---
@@ -191,13 +204,14 @@ class Agent:
         """
         if self._state != "new":
             raise AgentClosedError(f"the agent is {self._state} already; make a new one{self._going_on}")
-        self._home.loop = asyncio.get_running_loop()
+        self._loop = asyncio.get_running_loop()
+        if self._home is not None:
+            self._home.loop = self._loop
         if self._approve is not None:
             from tenuto.api.approving import Approver
 
             approver = Approver(self.runtime, self._approve)
             self._let_go += [self.runtime.subscribe(approver.note), approver.close]
-        self.runtime.subscribe(self._result.take)
         try:
             await self.runtime.open()
             await self.runtime.require_price()
@@ -205,7 +219,7 @@ class Agent:
         except BaseException:
             await self._close()
             raise
-        self._state, self._session_id = "open", self.runtime.session_id
+        self._state = "open"
         return self
 
     async def close(self) -> None:
@@ -214,38 +228,64 @@ class Agent:
         A `run` that waits meanwhile returns with the outcome `interrupted`.
         """
         if self._state == "open":
-            self._state = "closed"
-            self._usage = self.runtime.live.session.state.usage
+            self._session_id, self._usage = self.session_id, self.usage
             await self._close()
         self._state = "closed"
 
     async def _close(self) -> None:
-        self._state = "closed"
+        self._state, self._prompts.is_closed = "closed", True
         for let_go in self._let_go:
             let_go()
         self._let_go.clear()
         await self.runtime.close()
 
     async def _check_own(self) -> None:
-        if not self._own:
-            return
-        from tenuto.api.own import find_fault
+        if self._own:
+            from tenuto.api.own import find_fault
 
-        fault = find_fault(self._own, await self.runtime.opener.extensions.host())
-        if fault:
-            raise UsageError(fault)
+            if fault := find_fault(self._own, await self.runtime.opener.extensions.host()):
+                raise UsageError(fault)
 
     # --- what it is ---
 
     @property
     def session_id(self) -> str:
         """The session's id, also when the agent is closed; `resume=` takes it. Empty before it was opened."""
-        return self._session_id
+        return self.runtime.session_id if self._state == "open" else self._session_id
 
     @property
     def usage(self) -> Usage:
         """Tokens and US dollars that the session has used since it began."""
         return self.runtime.live.session.state.usage if self._state == "open" else self._usage
+
+    @property
+    def model(self) -> str:
+        """The model that is asked next, as `provider/name`. Raises `AgentClosedError`."""
+        return self._live.facts.id
+
+    @property
+    def effort(self) -> str:
+        """How hard the model thinks, `default` where that is its own choice. Raises `AgentClosedError`."""
+        from tenuto.api.models import effort_of
+
+        return effort_of(self._live)
+
+    @property
+    def efforts(self) -> tuple[str, ...]:
+        """What `set_effort` takes for the present model; nothing where it has no levels. Raises `AgentClosedError`."""
+        from tenuto.api.models import efforts_of
+
+        return efforts_of(self._live)
+
+    @property
+    def mode(self) -> Mode:
+        """The approval mode. Raises `AgentClosedError`."""
+        return self._live.mode
+
+    @property
+    def parting(self) -> str:
+        """What its user has to know of the session's log when the agent is closed; empty where all of it is saved."""
+        return self.runtime.opener.parting if self._state == "closed" else ""
 
     def subscribe(self, listener: Callable[[AnyEvent], object]) -> Callable[[], None]:
         """Call `listener` for every event, on the event loop and in order; returns what ends that.
@@ -259,11 +299,25 @@ class Agent:
 
         return self.runtime.subscribe(hear)
 
+    def hear_commands(self, listener: HearCommand) -> Callable[[], None]:
+        """Call `listener` with the text and the `tenuto.command.outcome` of each slash command, once it has run.
+
+        What the command begins goes on meanwhile. Returns what ends that.
+        """
+        self._prompts.listeners.append(listener)
+        return lambda: self._prompts.listeners.remove(listener)
+
     # --- prompts ---
 
     @overload
     async def run(
-        self, prompt: str, *, images: Sequence[Image] = (), schema: type[T], timeout: float | None = None
+        self,
+        prompt: str,
+        *,
+        images: Sequence[Image] = (),
+        schema: type[T],
+        timeout: float | None = None,
+        queue: bool = False,
     ) -> Answer[T]: ...
     @overload
     async def run(
@@ -271,24 +325,33 @@ class Agent:
         prompt: str,
         *,
         images: Sequence[Image] = (),
-        schema: dict[str, Any] | None = None,
+        schema: Any = None,
         timeout: float | None = None,
+        queue: bool = False,
     ) -> Answer[Any]: ...
 
     async def run(
-        self, prompt: str, *, images: Sequence[Image] = (), schema: Any = None, timeout: float | None = None
+        self,
+        prompt: str,
+        *,
+        images: Sequence[Image] = (),
+        schema: Any = None,
+        timeout: float | None = None,
+        queue: bool = False,
     ) -> Answer[Any]:
         """Send a prompt, wait until the session is idle, and return what came of it.
 
         Cancelling the task that waits stops the run; the session can go on, here or later.
 
         Args:
-            prompt: The text. It is sent as it is: a `/` at its beginning is no command.
+            prompt: The text. It is sent as it is: a `/` at its beginning is no command. See `command`.
             images: Images that go along.
             schema: What the answer has to be: a JSON schema, a struct, dataclass, `TypedDict` or pydantic model, or
                 `list[str]` and its like. The model is told, and told again what is wrong, at most twice. The value is
                 `answer.value`.
             timeout: Seconds after which the run is stopped; the outcome is `limit_reached` then.
+            queue: Where the agent works already, stand behind that and raise no `AgentBusyError`. The answers of all
+                that stand behind one another come when the session is idle, and say what came of it all.
 
         Returns:
             The answer. How the run ended is its `outcome`: a run that fails raises nothing. See
@@ -296,12 +359,47 @@ class Agent:
 
         Raises:
             UsageError: For an empty prompt, an image that cannot be read, a schema that is none.
-            AgentBusyError: When the agent works already.
+            AgentBusyError: When the agent works already, without `queue`.
             AgentClosedError: When the agent is not open, or was opened on another event loop.
 
         """
-        async with self._working("a prompt"):
-            return await self._run(prompt, images, schema, timeout)
+        async with self._working("a prompt", queue=queue):
+            return await self._prompts.ask(self._read(prompt, images, schema, timeout))
+
+    async def is_command(self, text: str) -> bool:
+        """Say whether a text begins with the name of a slash command: Tenuto's, or one that is brought along.
+
+        Extensions, skills and command files bring such names; a path that begins with a slash is none.
+        """
+        self._require_open()
+        return await self.runtime.is_command(text)
+
+    async def command(
+        self, line: str, *, schema: Any = None, timeout: float | None = None, queue: bool = False
+    ) -> Answer[Any]:
+        """Run a slash command, as `/compact names of functions`, and wait until the session is idle.
+
+        The answer's `text` is what the command says, or the last answer of the model where the command has it work:
+        a skill, a command file, `/review`. A command that opens another session takes the agent there.
+
+        Args:
+            line: The command; its `/` may be left out.
+            schema: What the answer has to be, where the model works.
+            timeout: As with `run`.
+            queue: As with `run`.
+
+        Raises:
+            UsageError: For a command that there is not.
+            AgentBusyError: As with `run`.
+            AgentClosedError: As with `run`.
+
+        """
+        check_given({"line": line, "timeout": timeout})
+        line = f"/{line.strip().removeprefix('/')}"
+        async with self._working("a command", queue=queue):
+            if not await self.runtime.is_command(line):
+                raise UsageError(f"there is no command {line.split()[0]}; /help lists them")
+            return await self._prompts.ask(Prompt(line, (), read_schema(schema), timeout, is_command=True))
 
     async def stream(
         self, prompt: str, *, images: Sequence[Image] = (), schema: Any = None, timeout: float | None = None
@@ -315,7 +413,8 @@ class Agent:
             self._is_streaming = True
             events: asyncio.Queue[AnyEvent | None] = asyncio.Queue()
             unsubscribe = self.runtime.subscribe(events.put_nowait)
-            running = asyncio.create_task(self._run(prompt, images, schema, timeout), name="streamed prompt")
+            asked = self._read(prompt, images, schema, timeout)
+            running = asyncio.create_task(self._prompts.ask(asked), name="streamed prompt")
             running.add_done_callback(lambda _: events.put_nowait(None))
             try:
                 while (event := await events.get()) is not None:
@@ -331,12 +430,45 @@ class Agent:
                     self._leaving.set()
                     self._is_streaming, self._leaving = False, None
 
-    async def interrupt(self) -> None:
-        """Stop whatever runs; the `run` that waits for it returns with the outcome `interrupted`."""
+    async def interrupt(self, *, drop_queue: bool = False) -> None:
+        """Stop whatever runs; the `run` that waits for it returns with the outcome `interrupted`.
+
+        What stands behind it in the queue stays there until the next prompt; `drop_queue` lets go of it.
+        """
         self._require_open()
-        await self.runtime.submit(InterruptOperation(session_id=self.session_id))
+        await self._prompts.interrupt(drop_queue=drop_queue)
 
     # --- the session ---
+
+    async def set_model(self, model: str) -> None:
+        """Use another model from the next request on; `model` is `provider/name`, with `:effort` behind it if wanted.
+
+        Where the context is too large for it, it is compacted first.
+
+        Raises:
+            UsageError: For what is no model, or none that its provider lists.
+            ModelError: For a model that does not exist, has no key, or not this effort.
+            TaskFailedError: Where that compaction came to nothing: the model stays as it is.
+
+        """
+        from tenuto.api.models import use_model
+
+        check_given({"model": model})
+        self._require_open()
+        await use_model(self.runtime, model)
+
+    async def set_effort(self, effort: str) -> None:
+        """Have the model think as hard: one of `efforts`. Raises `UsageError` for a level that it does not have."""
+        from tenuto.api.models import use_effort
+
+        self._require_open()
+        await use_effort(self.runtime, effort)
+
+    async def set_mode(self, mode: Mode) -> None:
+        """Use another approval mode from the next call on: `ask`, `edits`, `auto` or `plan`. Raises `UsageError`."""
+        check_given({"mode": mode or ""})
+        self._require_open()
+        await self.runtime.submit(ChangeModeOperation(session_id=self.session_id, mode=mode))
 
     async def compact(self, focus: str = "") -> CompactionEntry:
         """Make the context smaller and return what was written. `focus` is what the summary is to stress.
@@ -353,7 +485,7 @@ class Agent:
             )
             try:
                 operation = CompactSessionOperation(session_id=self.session_id, focus=focus or None)
-                await self._until_stopped(self._wait_for(operation))
+                await self._prompts.until_stopped(self._wait_for(operation))
             finally:
                 unsubscribe()
             if not ends or ends[-1].entry is None:
@@ -409,20 +541,28 @@ class Agent:
     # --- inside ---
 
     @property
+    def _live(self) -> LiveSession:
+        self._require_state()
+        return self.runtime.live
+
+    @property
     def _going_on(self) -> str:
         return f", with resume={self._session_id!r} to go on" if self._session_id and not self.runtime.temporary else ""
 
-    def _require_open(self) -> None:
+    def _require_state(self) -> None:
         if self._state == "new":
             raise AgentClosedError("the agent is not open: use it in `async with`, or await its open() first")
         if self._state == "closed":
             raise AgentClosedError(f"the agent is closed; make a new one{self._going_on}")
-        if self._home.loop is not asyncio.get_running_loop():
+
+    def _require_open(self) -> None:
+        self._require_state()
+        if self._loop is not asyncio.get_running_loop():
             raise AgentClosedError("the agent was opened on another event loop; use it there, or make a new one here")
 
     @asynccontextmanager
-    async def _working(self, what: str) -> AsyncGenerator[None]:
-        """Do one thing at a time. Raises `AgentClosedError` and `AgentBusyError`.
+    async def _working(self, what: str, *, queue: bool = False) -> AsyncGenerator[None]:
+        """Do one thing at a time, but for what stands in the queue. Raises `AgentClosedError` and `AgentBusyError`.
 
         A loop over a stream that was just left is no work any more: its end is on its way, and waited for.
         """
@@ -432,87 +572,25 @@ class Agent:
                 await asyncio.sleep(0)
             if self._leaving is not None:
                 await self._leaving.wait()
-        if self._busy_with:
-            raise AgentBusyError(f"the agent works on {self._busy_with} already: await that, or use a second agent")
-        self._busy_with = what
+        if self._works_on and not queue:
+            raise AgentBusyError(f"the agent works on {self._works_on[0]} already: await that, or use a second agent")
+        self._works_on.append(what)
         try:
             yield
         finally:
-            self._busy_with = ""
+            self._works_on.remove(what)
 
-    async def _run(self, prompt: str, images: Sequence[Image], schema: Any, timeout: float | None) -> Answer[Any]:
+    def _read(self, prompt: str, images: Sequence[Image], schema: Any, timeout: float | None) -> Prompt:
+        """Return what `run` is given, looked at. Raises `UsageError`."""
         check_given({"prompt": prompt, "images": images, "timeout": timeout})
-        live, wanted = self.runtime.live, None
-        if schema is not None:
-            from tenuto.api.schema import schema_of
-
-            wanted = schema_of(schema)
+        wanted = read_schema(schema)
         if not prompt.strip() and not images:
             raise UsageError("the prompt is empty")
-        parts = [_image_part(live, image) for image in images]
-        before = live.session.state.usage
-        self._result.begin()
-        try:
-            async with asyncio.timeout(timeout):
-                asked = await self._until_stopped(self._ask(prompt, parts, wanted))
-        except TimeoutError:
-            return self._answer(live.session, before, None, f"stopped after {timeout:g} s (timeout)")
-        return self._answer(live.session, before, asked)
-
-    async def _ask(self, prompt: str, images: Sequence[ImagePart], schema: OutputSchema | None) -> Asked:
-        from tenuto.api.schema import ask
-
-        left: list[ContentPart] = list(images)
-
-        async def send(text: str) -> TaskSettledEvent:
-            parts = (TextPart(text=text), *left) if text else tuple(left)
-            left.clear()
-            await self.runtime.submit_prompt(parts)
-            return await self.runtime.wait_settled()
-
-        return await ask(send, f"{prompt}\n\n{schema.note}" if schema else prompt, schema, self._result)
-
-    def _answer(self, session: Session, before: Usage, asked: Asked | None, overtime: str = "") -> Answer[Any]:
-        result = self._result
-        outcome, error, value = "limit_reached", overtime, None
-        if asked is not None:
-            outcome, error, value = asked.settled.outcome, asked.settled.error, asked.value
-            if asked.problem:
-                outcome, error = "failed", asked.problem
-        return Answer(
-            text=result.text,
-            value=value,
-            outcome=outcome,
-            error=error,
-            usage=session.state.usage - before,
-            turns=result.turns,
-            refused=tuple(result.refused),
-            changed_files=tuple(result.changed_files),
-            sources=tuple(result.sources.values()),
-            session_id=session.id,
-        )
+        return Prompt(prompt, tuple(read_image(self.runtime.live.session, image) for image in images), wanted, timeout)
 
     async def _wait_for(self, operation: CompactSessionOperation) -> None:
         await self.runtime.wait_for(await self.runtime.submit(operation))
         await self.runtime.wait_settled()
-
-    async def _until_stopped(self, work: Awaitable[T]) -> T:
-        """Await work in the session; where the one who waits is cancelled, stop it and leave nothing to be sent."""
-        live = self.runtime.live
-        newest = max((waiting.seq for waiting in live.session.state.queue), default=0)
-        try:
-            return await work
-        except asyncio.CancelledError:
-            if self._state == "open":
-                await asyncio.shield(asyncio.ensure_future(self._stop(live, newest)))
-            raise
-
-    async def _stop(self, live: LiveSession, newest: int) -> None:
-        await self.runtime.executor.stop(live)
-        for waiting in live.session.state.queue:
-            if waiting.seq > newest:
-                operation = EditQueueOperation(session_id=live.id, target=waiting.seq, action="delete")
-                await self.runtime.submit(operation)
 
     async def _change_back(self, change: Callable[[LiveSession], Undone]) -> Undone:
         async with self._working("an undo"):
@@ -520,30 +598,3 @@ class Agent:
             if undone.has_moved:
                 self.runtime.opener.show_again(self.session_id)
             return undone
-
-
-def _read_rules(effect: Literal["allow", "deny"], texts: Sequence[str]) -> list[Rule]:
-    try:
-        return [read_rule(text, effect, "option") for text in texts]
-    except RuleError as error:
-        raise UsageError(f"{effect}: {error}") from None
-
-
-def _check_settings(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    problems = given_source(values).problems if values else ()
-    if problems:
-        raise UsageError("; ".join(problems))
-    return values
-
-
-def _image_part(live: LiveSession, image: Image) -> ImagePart:
-    name = "" if isinstance(image, bytes) else str(image)
-    try:
-        data = image if isinstance(image, bytes) else (live.session.cwd / Path(image).expanduser()).read_bytes()
-        return keep_image(live.session.store, data, Path(name).name if name else "image")
-    except NotAnImageError:
-        raise UsageError(f"{name or 'these bytes'}: no PNG, JPEG, GIF or WebP image") from None
-    except ImageTooLargeError:
-        raise UsageError(f"{name or 'the image'} is too large: 3.75 MB at most") from None
-    except OSError as error:
-        raise UsageError(f"{name}: {error.strerror or error}") from None

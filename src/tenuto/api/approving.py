@@ -13,7 +13,7 @@ from tenuto.core.runtime import Runtime
 from tenuto.extension.lane import Lane, describe_fault
 from tenuto.protocol.entry import Mode
 from tenuto.protocol.event import AnyEvent, ApprovalRequestedEvent, ApprovalResolvedEvent
-from tenuto.protocol.operation import AnswerApprovalOperation, Decision
+from tenuto.protocol.operation import AnswerApprovalOperation, Decision, InterruptOperation
 
 FOR_EVER = 365 * 86_400.0
 """Seconds that a plain function may think: a user may be asked by it."""
@@ -40,9 +40,16 @@ class Allow(Struct, frozen=True):
 
 
 class Deny(Struct, frozen=True):
-    """No to a question. The model reads the `reason`."""
+    """No to a question.
+
+    Attributes:
+        reason: What the model reads.
+        stop: Stop the run as well: the next prompt says what to do instead.
+
+    """
 
     reason: str = ""
+    stop: bool = False
 
 
 Approve: TypeAlias = Callable[[ApprovalRequestedEvent], "Allow | Deny | Awaitable[Allow | Deny]"]
@@ -70,7 +77,7 @@ class Approver:
                 self._answering[event.request_id] = asyncio.create_task(self._answer(event), name=name)
             case ApprovalResolvedEvent():
                 task = self._answering.pop(event.request_id, None)
-                if task is not None:
+                if task is not None and task is not asyncio.current_task():
                     task.cancel()
             case _:
                 pass
@@ -83,14 +90,18 @@ class Approver:
             self._lane.close()
 
     async def _answer(self, request: ApprovalRequestedEvent) -> None:
+        stops = False
         try:
-            answer = read_answer(request, await self._call(request))
+            given = await self._call(request)
+            answer, stops = read_answer(request, given), isinstance(given, Deny) and given.stop
         except Exception as error:  # noqa: BLE001 - a fault of the program's own function: nothing is allowed by it
             fault = str(error) if isinstance(error, BadAnswerError) else describe_fault(error)
             what = request.summary or request.tool
             self._runtime.live.notify(f"The approve function failed, so {what} was denied: {fault}", "error", keep=True)
             answer = _operation(request, "deny", feedback="the program that was asked failed to answer")
         await self._runtime.submit(answer)
+        if stops:
+            await self._runtime.submit(InterruptOperation(session_id=self._runtime.session_id))
 
     async def _call(self, request: ApprovalRequestedEvent) -> object:
         if inspect.iscoroutinefunction(self._approve) or inspect.iscoroutinefunction(

@@ -9,6 +9,7 @@ from typing import Any, cast, get_args
 
 from tenuto.core.errors import UsageError
 from tenuto.protocol.entry import Mode
+from tenuto.protocol.part import ImagePart
 
 MODES: tuple[str, ...] = get_args(Mode)
 SHOWN = 60
@@ -58,6 +59,13 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str)
 
 
+def _is_servers(value: object) -> bool:
+    if not isinstance(value, Mapping):
+        return False
+    given = cast("Mapping[object, object]", value)
+    return all(isinstance(name, str) and isinstance(one, Mapping) for name, one in given.items())
+
+
 def _is_strategy(value: object) -> bool:
     return not isinstance(value, type) and callable(getattr(value, "compact", None))
 
@@ -76,6 +84,7 @@ RULES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "allow": (_is_list(str), TEXTS),
     "deny": (_is_list(str), TEXTS),
     "directories": (_is_list(PLACES), "a list of paths"),
+    "servers": (_or_none(_is_servers), "a dict of servers by their names, each a dict as in an mcp.json"),
     "max_turns": (_or_none(lambda value: isinstance(value, int) and _is_number(value)), "a whole number from 1"),
     "max_cost": (_or_none(_is_number), "a number over 0"),
     "settings": (_or_none(lambda value: isinstance(value, Mapping)), "a dict of sections"),
@@ -83,7 +92,8 @@ RULES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "home": (_or_none(lambda value: isinstance(value, PLACES)), "a path"),
     "environ": (_or_none(lambda value: isinstance(value, Mapping)), "a dict of texts"),
     "prompt": (_is_text, "a text"),
-    "images": (_is_list((*PLACES, bytes)), "a list of paths or bytes"),
+    "line": (lambda value: _is_text(value) and value.strip(" /") != "", "a text, as /context"),
+    "images": (_is_list((*PLACES, bytes, ImagePart)), "a list of paths or bytes"),
     "timeout": (_or_none(_is_number), "a number of seconds over 0"),
     "listener": (takes_one, "a function of one argument, the event"),
 }

@@ -11,10 +11,14 @@ from tenuto.protocol.event import (
     AnyEvent,
     AssistantMessageEvent,
     CallRefusedEvent,
+    CompactionEndEvent,
+    CompactionProposedEvent,
     Outcome,
+    PromptReturnedEvent,
     ReplayFinishedEvent,
     SessionOpenedEvent,
     StepStartedEvent,
+    TaskSettledEvent,
     ToolResultEvent,
 )
 from tenuto.protocol.message import AssistantMessage, PlanView, StopReason, ToolResultMessage
@@ -68,6 +72,14 @@ class Answer(Struct, Generic[T], frozen=True, kw_only=True):
         return self
 
 
+class Asked(Struct, frozen=True):
+    """How a prompt ended, with the answer's `value` where a schema asked for one, or what was wrong with it."""
+
+    settled: TaskSettledEvent
+    value: Any = None
+    problem: str = ""
+
+
 class RunResult(Struct):
     """What a run has come to so far. Events of what an earlier run did leave it alone."""
 
@@ -83,6 +95,12 @@ class RunResult(Struct):
     refused: list[CallRefusedEvent] = field(default_factory=list[CallRefusedEvent])
     changed_files: list[str] = field(default_factory=list[str])
     """Paths that write and edit have changed, each once."""
+    compaction: CompactionEndEvent | None = None
+    """The last compaction's end; `None`: there was none."""
+    returned: str | None = None
+    """Why a prompt was not sent; `None`: none came back."""
+    settled: TaskSettledEvent | None = None
+    """How the session became idle; `None`: it did not, or nothing has begun."""
     is_replaying: bool = False
     _is_cut_off: bool = False
 
@@ -104,6 +122,16 @@ class RunResult(Struct):
                 self.changed_files += [path for path in changed if path not in self.changed_files]
             case CallRefusedEvent():
                 self.refused.append(event)
+            case CompactionEndEvent():
+                self.compaction = event
+            case CompactionProposedEvent():
+                from tenuto.api.words import describe_proposal
+
+                self.text = describe_proposal(event)
+            case PromptReturnedEvent():
+                self.returned = event.reason
+            case TaskSettledEvent():
+                self.settled = event
             case _:
                 pass
 
@@ -119,6 +147,7 @@ class RunResult(Struct):
     def begin(self) -> None:
         """Forget what came before: another prompt has a result of its own."""
         self.text, self.stop_reason, self.turns, self._is_cut_off = "", None, 0, False
+        self.compaction = self.returned = self.settled = None
         self.sources.clear()
         self.refused.clear()
         self.changed_files.clear()

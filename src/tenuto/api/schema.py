@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 from msgspec import Struct
 
+from tenuto.api.result import Asked
 from tenuto.core.errors import UsageError
 from tenuto.text.bounding import shorten
 
@@ -92,6 +93,8 @@ def schema_of(wanted: Any) -> OutputSchema:
 
     Those are structs, dataclasses, `TypedDict`s, and `list[int]` and its like. Raises `UsageError` for anything else.
     """
+    if isinstance(wanted, OutputSchema):
+        return wanted
     if isinstance(wanted, dict):
         return OutputSchema(cast("dict[str, Any]", wanted), "schema")
     describe = getattr(wanted, "model_json_schema", None)
@@ -104,25 +107,16 @@ def schema_of(wanted: Any) -> OutputSchema:
         raise UsageError(f"schema: {wanted!r:.100} is neither a JSON schema nor a type of data: {reason}") from None
 
 
-class Asked(Struct, frozen=True):
-    """How a prompt ended, with the answer's `value` where a schema asked for one, or what was wrong with it."""
-
-    settled: TaskSettledEvent
-    value: Any = None
-    problem: str = ""
-
-
-async def ask(
-    send: Callable[[str], Awaitable[TaskSettledEvent]], prompt: str, schema: OutputSchema | None, result: RunResult
+async def insist(
+    settled: TaskSettledEvent,
+    schema: OutputSchema,
+    send: Callable[[str], Awaitable[TaskSettledEvent]],
+    result: RunResult,
 ) -> Asked:
-    """Send a prompt and return how it ended; where its answer does not fit `schema`, ask for it again.
+    """Return how a prompt ended; where its answer does not fit `schema`, it is asked for again.
 
     `send` waits until nothing is left to do; `result` gathers what came of it.
     """
-    turns = result.turns
-    settled = await send(prompt)
-    if schema is None or settled.outcome != "completed" or result.turns == turns:  # a command may only say something
-        return Asked(settled)
     checked = schema.check(result.text)
     for _ in range(MOST_RETRIES):
         if not checked.problem or settled.outcome != "completed":

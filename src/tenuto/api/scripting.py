@@ -9,10 +9,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, TypeVar, Unpack, overload
 
-from tenuto.api.agent import Agent, AgentClosedError, Image
+from tenuto.api.agent import Agent, AgentClosedError
 
 if TYPE_CHECKING:
     from tenuto.api.approving import Approve
+    from tenuto.api.prompting import HearCommand
+    from tenuto.api.reading import Image
     from tenuto.api.result import Answer
     from tenuto.compaction.ways.preview import PlanDescription
     from tenuto.core.compacting.undo import Undone
@@ -38,6 +40,7 @@ class AgentOptions(TypedDict, total=False):
     allow: Sequence[str]
     deny: Sequence[str]
     directories: Sequence[str | Path]
+    servers: Mapping[str, Mapping[str, Any]] | None
     max_turns: int | None
     max_cost: float | None
     settings: Mapping[str, Any] | None
@@ -135,13 +138,48 @@ class SyncAgent:
         """Tokens and US dollars that the session has used since it began."""
         return self._agent.usage
 
+    @property
+    def model(self) -> str:
+        """The model that is asked next: `Agent.model`."""
+        return self._agent.model
+
+    @property
+    def effort(self) -> str:
+        """How hard the model thinks: `Agent.effort`."""
+        return self._agent.effort
+
+    @property
+    def efforts(self) -> tuple[str, ...]:
+        """What `set_effort` takes: `Agent.efforts`."""
+        return self._agent.efforts
+
+    @property
+    def mode(self) -> Mode:
+        """The approval mode: `Agent.mode`."""
+        return self._agent.mode
+
+    @property
+    def parting(self) -> str:
+        """What its user has to know of the session's log when the agent is closed: `Agent.parting`."""
+        return self._agent.parting
+
     def subscribe(self, listener: Callable[[AnyEvent], object]) -> Callable[[], None]:
         """Call `listener` for every event, on the agent's thread; returns what ends that."""
         return self._agent.subscribe(listener)
 
+    def hear_commands(self, listener: HearCommand) -> Callable[[], None]:
+        """Call `listener` with what slash commands say, on the agent's thread: `Agent.hear_commands`."""
+        return self._agent.hear_commands(listener)
+
     @overload
     def run(
-        self, prompt: str, *, images: Sequence[Image] = (), schema: type[T], timeout: float | None = None
+        self,
+        prompt: str,
+        *,
+        images: Sequence[Image] = (),
+        schema: type[T],
+        timeout: float | None = None,
+        queue: bool = False,
     ) -> Answer[T]: ...
     @overload
     def run(
@@ -151,13 +189,20 @@ class SyncAgent:
         images: Sequence[Image] = (),
         schema: dict[str, Any] | None = None,
         timeout: float | None = None,
+        queue: bool = False,
     ) -> Answer[Any]: ...
 
     def run(
-        self, prompt: str, *, images: Sequence[Image] = (), schema: Any = None, timeout: float | None = None
+        self,
+        prompt: str,
+        *,
+        images: Sequence[Image] = (),
+        schema: Any = None,
+        timeout: float | None = None,
+        queue: bool = False,
     ) -> Answer[Any]:
         """Send a prompt and return what came of it: `Agent.run`."""
-        return self._wait(self._agent.run(prompt, images=images, schema=schema, timeout=timeout))
+        return self._wait(self._agent.run(prompt, images=images, schema=schema, timeout=timeout, queue=queue))
 
     def stream(
         self, prompt: str, *, images: Sequence[Image] = (), schema: Any = None, timeout: float | None = None
@@ -170,9 +215,31 @@ class SyncAgent:
         finally:
             self._wait(events.aclose())
 
-    def interrupt(self) -> None:
-        """Stop whatever runs; for another thread than the one that waits."""
-        self._wait(self._agent.interrupt())
+    def is_command(self, text: str) -> bool:
+        """Say whether a text begins with the name of a slash command: `Agent.is_command`."""
+        return self._wait(self._agent.is_command(text))
+
+    def command(
+        self, line: str, *, schema: Any = None, timeout: float | None = None, queue: bool = False
+    ) -> Answer[Any]:
+        """Run a slash command and return what it says: `Agent.command`."""
+        return self._wait(self._agent.command(line, schema=schema, timeout=timeout, queue=queue))
+
+    def interrupt(self, *, drop_queue: bool = False) -> None:
+        """Stop whatever runs: `Agent.interrupt`; for another thread than the one that waits."""
+        self._wait(self._agent.interrupt(drop_queue=drop_queue))
+
+    def set_model(self, model: str) -> None:
+        """Use another model from the next request on: `Agent.set_model`."""
+        self._wait(self._agent.set_model(model))
+
+    def set_effort(self, effort: str) -> None:
+        """Have the model think as hard: `Agent.set_effort`."""
+        self._wait(self._agent.set_effort(effort))
+
+    def set_mode(self, mode: Mode) -> None:
+        """Use another approval mode from the next call on: `Agent.set_mode`."""
+        self._wait(self._agent.set_mode(mode))
 
     def compact(self, focus: str = "") -> CompactionEntry:
         """Make the context smaller and return what was written: `Agent.compact`."""

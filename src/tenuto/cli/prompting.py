@@ -15,18 +15,19 @@ from typing import Any, NamedTuple
 
 from msgspec import Raw
 
+from tenuto.api.agent import Agent
 from tenuto.cli.arguments import MODES, read_mode
 from tenuto.cli.output import write_bytes
 from tenuto.cli.parsing import Parser, add_directory, complain, parse_here
+from tenuto.command.registry import find_command
+from tenuto.command.runtime import typed_name
 from tenuto.compaction.measure.weight import estimate_tools
 from tenuto.config.sources import load_settings
 from tenuto.core.errors import EXPECTED_FAILURES, UsageError, describe_failure
-from tenuto.core.runtime import Runtime
 from tenuto.core.start import Start
 from tenuto.core.state.prompt import instructions_in
 from tenuto.core.state.windows import split_model
 from tenuto.exit_codes import BAD_USAGE, FAILED, OK
-from tenuto.frontend.print import is_command
 from tenuto.guard.terminal import escape_json, sanitize_line, write_text
 from tenuto.model.endpoints import LOCAL_PORTS, Endpoints
 from tenuto.model.http.transport import register_transport, unregister_transport
@@ -36,7 +37,6 @@ from tenuto.model.wire.conversation import NOTE_TAG
 from tenuto.protocol.entry import Mode
 from tenuto.protocol.event import AnyEvent, NoticeEvent
 from tenuto.protocol.model import ModelError, ToolSchema
-from tenuto.protocol.part import TextPart
 from tenuto.text.estimate import estimate_text
 from tenuto.text.figures import plural
 
@@ -122,7 +122,7 @@ def run_prompt(arguments: tuple[str, ...], home: Path, environ: Mapping[str, str
         return asked
     parsed, cwd = asked
     prompt = " ".join(parsed.prompt) or PROMPT
-    if is_command(prompt):
+    if find_command(typed_name(prompt)) is not None:
         return complain(f"{prompt.split()[0]} is a command; no request is made of it")
     try:
         model, remark = choose_model(parsed.model, cwd, home, environ)
@@ -198,16 +198,12 @@ async def _record(start: Start, prompt: str, recorder: Recorder) -> FirstRequest
         if isinstance(event, NoticeEvent) and event.level != "info" and recorder.body is None:
             warnings.append(event.text)
 
-    runtime = Runtime(start)
-    runtime.subscribe(listen)
-    try:
-        await runtime.open()
-        await runtime.submit_prompt((TextPart(text=prompt),))
-        settled = await runtime.wait_settled()
-    finally:
-        await runtime.close()
+    agent = Agent.of(start)
+    agent.subscribe(listen)
+    async with agent:
+        answer = await agent.run(prompt)
     if recorder.body is None:
-        raise NotSentError(settled.error)
+        raise NotSentError(answer.error)
     return FirstRequest(recorder.body, tuple(warnings))
 
 

@@ -6,14 +6,12 @@ import argparse
 import os
 from pathlib import Path
 
+from tenuto.api.agent import Agent
 from tenuto.cli.arguments import working_directory
 from tenuto.cli.parsing import Parser, complain, find_directory, parse, say_json
 from tenuto.compaction.ways.preview import PlanDescription
-from tenuto.core.compacting.preview import describe_compaction
 from tenuto.core.errors import EXPECTED_FAILURES, describe_failure
-from tenuto.core.runtime import Runtime
 from tenuto.core.start import Start
-from tenuto.core.state.compaction_state import CompactionRequest
 from tenuto.exit_codes import BAD_USAGE, FAILED, INTERRUPTED
 from tenuto.frontend.headless import HeadlessRun, run_headless
 from tenuto.frontend.print import EventOutput
@@ -50,9 +48,9 @@ def run_compact(arguments: tuple[str, ...], home: Path) -> int:
     run = HeadlessRun(Start(cwd=_working_directory(directory), home=home, resume=directory.name, interactive=False))
     focus = " ".join(parsed.focus)
 
-    async def work(runtime: Runtime) -> int:
+    async def work(agent: Agent) -> int:
         if parsed.dry_run:
-            return await _show_plan(runtime, focus, json=parsed.json)
+            return await _show_plan(agent, focus, json=parsed.json)
         return await _compact(run, focus, json=parsed.json)
 
     try:
@@ -71,9 +69,9 @@ def _working_directory(directory: Path) -> Path:
     return here if isinstance(here, Path) else directory
 
 
-async def _show_plan(runtime: Runtime, focus: str, *, json: bool) -> int:
-    await runtime.opener.wait_for_facts()
-    plan = await describe_compaction(runtime.live, CompactionRequest(reason="manual", focus=focus))
+async def _show_plan(agent: Agent, focus: str, *, json: bool) -> int:
+    await agent.runtime.opener.wait_for_facts()
+    plan = await agent.preview(focus)
     if json:
         say_json(plan)
     else:
@@ -82,7 +80,7 @@ async def _show_plan(runtime: Runtime, focus: str, *, json: bool) -> int:
 
 
 async def _compact(run: HeadlessRun, focus: str, *, json: bool) -> int:
-    runtime = run.runtime
+    runtime = run.agent.runtime
     output = EventOutput() if json else _TextOutput()
     run.show_to(output.show)  # only now: what the session's entries say of earlier compactions is not news
     for problem in runtime.problems:

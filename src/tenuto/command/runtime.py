@@ -1,4 +1,7 @@
-"""A runtime that also understands slash commands: what every front-end holds."""
+"""A runtime that also understands slash commands: what `tenuto.Agent` and the screens hold.
+
+Nothing of the commands is imported before one is typed: a prompt needs none.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,13 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tenuto.command.outcome import Choice, Choose, CommandOutcome
-from tenuto.command.registry import Command, command_names, find_command, run_command, runner_of
 from tenuto.core.errors import EXPECTED_FAILURES
 from tenuto.core.runtime import Runtime
 from tenuto.guard.terminal import sanitize_line
 
 if TYPE_CHECKING:
+    from tenuto.command.outcome import Choice, CommandOutcome
+    from tenuto.command.registry import Command
     from tenuto.core.start import Start
 
 
@@ -23,10 +26,29 @@ class CommandRuntime(Runtime):
 
     def __init__(self, start: Start) -> None:
         super().__init__(start)
-        self.opener.extensions.commands = command_names
+        self.opener.extensions.commands = _command_names
+
+    async def is_command(self, text: str) -> bool:
+        """Say whether a text that was typed is a slash command; a path that begins with a slash is none.
+
+        Extensions are waited for: it may be one of theirs.
+        """
+        name = typed_name(text)
+        if not name:
+            return False
+        from tenuto.command.registry import find_command
+
+        if find_command(name) is not None:
+            return True
+        await self.live.extensions.host()
+        from tenuto.command.own_commands import find_extension_command, find_own
+
+        return find_extension_command(self.live, name) is not None or find_own(self.live, name) is not None
 
     async def run_command(self, line: str) -> list[CommandOutcome]:
         """Run `/name argument`; what it asks of the front-end comes back as data."""
+        from tenuto.command.registry import run_command
+
         return await run_command(self, line)
 
     async def own_commands(self) -> tuple[Command, ...]:
@@ -42,6 +64,8 @@ class CommandRuntime(Runtime):
 
     async def resources(self) -> tuple[Choice, ...]:
         """Return what MCP servers have to be mentioned as `@server:uri`."""
+        from tenuto.command.outcome import Choice
+
         hub = self.live.mcp.hub
         servers = () if hub is None else hub.servers.values()
         return tuple(
@@ -52,11 +76,25 @@ class CommandRuntime(Runtime):
         )
 
 
+def typed_name(text: str) -> str:
+    """Return the name behind the slash that a text begins with, empty where it does not begin with one."""
+    return next(iter(text[1:].split(maxsplit=1)), "") if text.startswith("/") else ""
+
+
+def _command_names() -> frozenset[str]:
+    from tenuto.command.registry import command_names
+
+    return command_names()
+
+
 MAX_FOLDERS = 200
 
 
 async def argument_choices(runtime: Runtime, name: str, typed: str) -> tuple[Choice, ...]:
     """Return what may stand behind `/name`; `typed` is what stands there so far. Nothing is run or changed."""
+    from tenuto.command.outcome import Choice, Choose
+    from tenuto.command.registry import find_command, runner_of
+
     command = find_command(name)
     if command is None:
         host = runtime.live.extensions.loaded
@@ -80,6 +118,8 @@ async def argument_choices(runtime: Runtime, name: str, typed: str) -> tuple[Cho
 
 def folder_choices(cwd: Path, typed: str) -> list[Choice]:
     """Return the directories that the last word of `typed` may become, each with what stands before it."""
+    from tenuto.command.outcome import Choice
+
     before, space, word = typed.rpartition(" ")
     folder, slash, last = word.rpartition("/")
     try:

@@ -10,20 +10,19 @@ import threading
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 
-from tenuto.core.runtime import Runtime
+from tenuto.api.agent import Agent
 from tenuto.core.start import Start
 from tenuto.ending import ended_by_signals
 from tenuto.exit_codes import FAILED, INTERRUPTED, LIMIT_REACHED
 from tenuto.guard.terminal import write_text
 from tenuto.protocol.event import AnyEvent
-from tenuto.protocol.operation import InterruptOperation
 
 GRACE = 5.0
 """Seconds that an interrupted run has to end in order after its time is over."""
 
 
 class HeadlessRun:
-    """One runtime from its opening to its end.
+    """One agent from its opening to its end.
 
     The first signal interrupts what runs, or where nothing does the run itself; a second one ends the process
     (`ending.py`). What the listener raises, and an output that is closed, end the run as well. However it ends, the
@@ -31,15 +30,14 @@ class HeadlessRun:
     """
 
     def __init__(self, start: Start, *, timeout: float | None = None) -> None:
-        self.runtime = Runtime(start)
-        self.runtime.opener.extensions.commands = _command_names
+        self.agent = Agent.of(start)
         self.timed_out = False
         self.is_over = False
         """Whether a signal or the time has ended the run: nothing new is begun."""
         self._timeout = timeout
         self._failure: Exception | None = None
         self._task: asyncio.Task[int] | None = None
-        self._interrupting: set[asyncio.Task[str]] = set()
+        self._interrupting: set[asyncio.Task[None]] = set()
 
     def show_to(self, show: Callable[[AnyEvent], None]) -> None:
         """Show every event from now on; what that raises ends the run."""
@@ -52,9 +50,9 @@ class HeadlessRun:
             except Exception as error:  # noqa: BLE001 - raised by `run`, when everything is closed
                 self._fail(error)
 
-        self.runtime.subscribe(show_one)
+        self.agent.subscribe(show_one)
 
-    async def run(self, work: Callable[[Runtime], Awaitable[int]]) -> int:
+    async def run(self, work: Callable[[Agent], Awaitable[int]]) -> int:
         """Open the session, return the exit code of `work`, 130 where a signal ended it.
 
         Raises what opening and `work` raise, what the listener raised, and `BrokenPipeError` when the reader of
@@ -75,9 +73,9 @@ class HeadlessRun:
             try:
                 await asyncio.wait([task])
             finally:
-                await self.runtime.close()
-                if self.runtime.opener.parting:
-                    write_text(f"tenuto: {self.runtime.opener.parting}", to_errors=True)
+                await self.agent.close()
+                if self.agent.parting:
+                    write_text(f"tenuto: {self.agent.parting}", to_errors=True)
         if self._failure is not None:
             raise self._failure
         if task.cancelled() and self.timed_out:
@@ -86,20 +84,20 @@ class HeadlessRun:
         if task.cancelled() and signals:
             write_text("tenuto: interrupted", to_errors=True)
             return INTERRUPTED
-        return task.result() or int(self.runtime.opener.lost)
+        return task.result() or int(self.agent.runtime.opener.lost)
 
-    async def _open_and(self, work: Callable[[Runtime], Awaitable[int]]) -> int:
-        await self.runtime.open()
-        return await work(self.runtime)
+    async def _open_and(self, work: Callable[[Agent], Awaitable[int]]) -> int:
+        return await work(await self.agent.open())
 
     def _interrupt(self) -> None:
         """Let what runs end in order; with nothing running the run is over."""
         self.is_over = True
-        live = self.runtime.opener.open_one
-        if live is None or self.runtime.executor.tasks.running(live.id) is None:
+        runtime = self.agent.runtime
+        live = runtime.opener.open_one
+        if live is None or runtime.executor.tasks.running(live.id) is None:
             self._end()
             return
-        task = asyncio.get_running_loop().create_task(self.runtime.submit(InterruptOperation(session_id=live.id)))
+        task = asyncio.get_running_loop().create_task(self.agent.interrupt())
         self._interrupting.add(task)
         task.add_done_callback(self._interrupting.discard)
 
@@ -129,7 +127,7 @@ class HeadlessRun:
             self._task.cancel()
 
 
-def run_headless(run: HeadlessRun, work: Callable[[Runtime], Awaitable[int]]) -> int:
+def run_headless(run: HeadlessRun, work: Callable[[Agent], Awaitable[int]]) -> int:
     """Return the exit code of a whole run; one whose output nobody reads has failed, and nobody hears why."""
     try:
         return asyncio.run(run.run(work))
@@ -165,9 +163,3 @@ def watch_reader(descriptor: int, gone: Callable[[], None]) -> Generator[None]:
         os.close(stop)
         thread.join()
         os.close(stopped)
-
-
-def _command_names() -> frozenset[str]:
-    from tenuto.command.registry import command_names
-
-    return command_names()

@@ -11,20 +11,19 @@ import shlex
 import sys
 import time
 from contextlib import aclosing
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 from msgspec import UNSET, Struct
 
 from tenuto.api.result import RunResult
+from tenuto.api.words import describe_compaction
 from tenuto.core.errors import EXPECTED_FAILURES, describe_failure
-from tenuto.core.runtime import Runtime
 from tenuto.core.start import Start
-from tenuto.exit_codes import BAD_USAGE, FAILED, INTERRUPTED, LIMIT_REACHED, OK
+from tenuto.exit_codes import BAD_USAGE, INTERRUPTED, LIMIT_REACHED, OK
 from tenuto.frontend.headless import HeadlessRun, run_headless
 from tenuto.frontend.result import Ended, describe_result, exit_code
-from tenuto.guard.terminal import escape_json, sanitize_for_terminal, write_status, write_text
+from tenuto.guard.terminal import escape_json, write_status, write_text
 from tenuto.protocol.entry import MOVED_KIND, RESTORED_KIND, WAITING_KIND, Mode
 from tenuto.protocol.event import (
     AnyEvent,
@@ -32,24 +31,19 @@ from tenuto.protocol.event import (
     CommandProgressEvent,
     CompactionEndEvent,
     CompactionProgressEvent,
-    CompactionProposedEvent,
     NoticeEvent,
     PromptReturnedEvent,
     RetryEvent,
-    TaskSettledEvent,
     ToolStartedEvent,
 )
-from tenuto.protocol.operation import InterruptOperation
-from tenuto.protocol.part import TextPart
-from tenuto.text.figures import describe_rung, format_change, plural
+from tenuto.text.figures import plural
 from tenuto.text.writable import to_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from tenuto.api.result import Answer
     from tenuto.api.schema import OutputSchema
-    from tenuto.command.outcome import Choice, CommandOutcome
-    from tenuto.core.state.live import LiveSession
     from tenuto.frontend.stream import Interrupt
 
 OutputFormat = Literal["text", "json", "stream-json", "events"]
@@ -72,8 +66,9 @@ def run_print(start: Start, prompt: str, options: PrintOptions) -> int:
     output = make_output(options.output)
     try:
         run = HeadlessRun(start, timeout=options.timeout)
+        output.result = run.agent.result
         run.show_to(output.show)
-        return run_headless(run, lambda runtime: Talk(run, runtime, output, options).hold(prompt))
+        return run_headless(run, lambda _agent: Talk(run, output, options).hold(prompt))
     except EXPECTED_FAILURES as error:
         output.finish(Ended(code=BAD_USAGE, error=describe_failure(error)))
         return BAD_USAGE
@@ -97,7 +92,6 @@ class TextOutput:
 
     def show(self, event: AnyEvent) -> None:
         """Take note of one event; what an earlier run did is not said again."""
-        self.result.take(event)
         if self.result.is_replaying:
             return
         match event:
@@ -107,8 +101,6 @@ class TextOutput:
                 write_status(event.text)
             case CompactionEndEvent():
                 self._say(describe_compaction(event))
-            case CompactionProposedEvent():
-                self.result.text = describe_proposal(event)
             case PromptReturnedEvent() if event.reason:
                 self._say(event.reason)
             case RetryEvent():
@@ -117,10 +109,6 @@ class TextOutput:
                 self._say(f"{event.name} {event.summary}")
             case _:
                 pass
-
-    def say_outcomes(self, outcomes: list[CommandOutcome]) -> None:
-        """Print what a slash command says or would let one choose from."""
-        self.result.text = "\n".join(describe_outcome(outcome) for outcome in outcomes)
 
     def finish(self, end: Ended) -> None:
         """Print the answer, and the reason when there is none."""
@@ -168,15 +156,13 @@ class EventOutput:
 
     def show(self, event: AnyEvent) -> None:
         """Print one event; a summary stands in the end of its compaction, so its pieces would only say it twice."""
-        self.result.take(event)
         if isinstance(event, CompactionProgressEvent):
             event = msgspec.structs.replace(event, text=UNSET)
         _write_json(event)
 
-    def say_outcomes(self, outcomes: list[CommandOutcome]) -> None:
-        """Print what a slash command says, as one JSON line each."""
-        for outcome in outcomes:
-            _write_json({"outcome": describe_outcome(outcome)})
+    def say_outcome(self, text: str, _outcome: object) -> None:
+        """Print what a slash command says, as one JSON line."""
+        _write_json({"outcome": text})
 
     def finish(self, end: Ended) -> None:
         """Say why the run failed, if it did."""
@@ -200,68 +186,20 @@ def make_output(kind: OutputFormat) -> AnyOutput:
             return EventOutput()
 
 
-def is_command(prompt: str, live: LiveSession | None = None) -> bool:
-    """Say whether a prompt is a slash command; a path that begins with a slash is none.
-
-    With a session, also one that users or projects bring there.
-    """
-    name = prompt[1:].split(maxsplit=1)[:1] if prompt.startswith("/") else []
-    if not name:
-        return False
-    from tenuto.command.registry import find_command
-
-    if live is None or find_command(name[0]) is not None:
-        return find_command(name[0]) is not None
-    from tenuto.command.own_commands import find_extension_command, find_own
-
-    return find_extension_command(live, name[0]) is not None or find_own(live, name[0]) is not None
-
-
-def describe_compaction(event: CompactionEndEvent) -> str:
-    """Return one line: what a compaction did, or why it did not."""
-    if event.aborted:
-        return (
-            "cancelled; nothing has moved"
-            if event.reason == "branch"
-            else "the compaction was cancelled; nothing has changed"
-        )
-    if event.error is not None:
-        return event.error
-    if event.reason == "branch":
-        return "notes stand for the part that was left"
-    rough = event.entry is None or event.entry.rough
-    sizes = format_change(event.tokens_before or 0, event.tokens_after or 0, rough=rough, short=False)
-    return f"compacted ({event.reason}): {sizes} tokens"
-
-
-def describe_proposal(event: CompactionProposedEvent) -> str:
-    """Return what would be written if the user accepted; where nobody can, it is only shown."""
-    entry = event.entry
-    details = entry.details
-    sizes = format_change(entry.tokens_before or 0, entry.tokens_after or 0, rough=entry.rough, short=False)
-    rows = [
-        f"proposed, not written: {sizes} tokens, {describe_rung(entry.rung)}",
-        f"entry {entry.first_kept_index} and what follows stay word for word (~{event.kept_tokens:,} tokens)"
-        if entry.first_kept_index
-        else f"{len(entry.edits)} results would be shortened or hidden",
-    ]
-    if details is not None:
-        rows.append(f"files: {len(details.read_files)} read, {len(details.modified_files)} modified")
-    return "\n".join([*rows, "", entry.summary]).rstrip()
-
-
 class Talk:
     """What a run without a screen does with its session: one prompt, or the ones that come on standard input."""
 
-    def __init__(self, run: HeadlessRun, runtime: Runtime, output: AnyOutput, options: PrintOptions) -> None:
+    def __init__(self, run: HeadlessRun, output: AnyOutput, options: PrintOptions) -> None:
         self._run = run
-        self._runtime = runtime
+        self._agent = run.agent
         self._output = output
         self._options = options
         self._began = time.monotonic()
-        self._spent = runtime.live.session.state.usage
-        self._is_sending = self._is_stopped = False
-        runtime.subscribe(_say_refusal)
+        self._spent = run.agent.usage
+        self._is_stopped = False
+        run.agent.subscribe(_say_refusal)
+        if isinstance(output, EventOutput):
+            run.agent.hear_commands(output.say_outcome)
 
     async def hold(self, prompt: str) -> int:
         """Answer what is asked and return the exit code. Raises `UsageError`.
@@ -269,18 +207,12 @@ class Talk:
         A run that is ended while no task runs has a result too.
         """
         try:
-            return await self._hold(prompt)
+            return await self._hold_with(prompt) if self._options.reads_messages else await self._answer(prompt)
         except asyncio.CancelledError:
             if self._run.has_failed:
                 raise
             code, error = (LIMIT_REACHED, self._run.overtime) if self._run.timed_out else (INTERRUPTED, "interrupted")
             return self._finish(self._ended(code, error))
-
-    async def _hold(self, prompt: str) -> int:
-        await self._runtime.require_price()
-        if self._options.reads_messages:
-            return await self._hold_with(prompt)
-        return self._finish(await self._ask(prompt))
 
     async def _hold_with(self, prompt: str) -> int:
         """Answer the prompts of standard input, one after the other, each with a result of its own, until it ends."""
@@ -299,8 +231,7 @@ class Talk:
             inbox.put(prompt)
         async with aclosing(inbox.prompts()) as prompts:
             async for message in prompts:
-                self._output.result.begin()
-                code = self._finish(await self._ask(message))
+                code = await self._answer(message)
                 if self._run.is_over:
                     break
         if inbox.waiting:
@@ -309,61 +240,40 @@ class Talk:
         return code or (BAD_USAGE if left_out else OK)
 
     async def _stop(self, interrupt: Interrupt) -> None:
-        """Stop what runs; of a prompt that is just being sent, what it begins."""
-        if self._is_sending:
-            self._is_stopped = True
-        else:
-            await self._runtime.submit(InterruptOperation(session_id=self._runtime.session_id))
+        """Stop what runs, and a prompt that is not on its way yet."""
+        self._is_stopped = True
+        await self._agent.interrupt()
         if interrupt.request_id:
-            _write_json(interrupt.answer(self._runtime.session_id))
+            _write_json(interrupt.answer(self._agent.session_id))
 
-    async def _ask(self, prompt: str) -> Ended:
-        """Send a prompt, and say what is wrong with the answer where a schema asks for another one."""
-        self._began, self._spent = time.monotonic(), self._runtime.live.session.state.usage
-        from tenuto.api.schema import ask
-
-        asked = await ask(self._send, prompt, self._options.schema, self._output.result)
-        return self._end(asked.settled, asked.value, asked.problem)
-
-    async def _send(self, prompt: str) -> TaskSettledEvent:
-        """Send a prompt, or run the command that it is, and wait until nothing is left to do."""
-        self._is_sending, self._is_stopped = True, False
-        try:
-            if prompt.startswith("/"):
-                await self._runtime.live.extensions.host()  # it may be a command of theirs
-            if is_command(prompt, self._runtime.live):
-                from tenuto.command.registry import run_command
-
-                self._output.say_outcomes(await run_command(self._runtime, prompt))
-            else:
-                await self._runtime.submit_prompt((TextPart(text=prompt),))
-        finally:
-            self._is_sending = False
+    async def _answer(self, prompt: str) -> int:
+        """Send a prompt, or run the command that it is, and print what came of it; returns the exit code."""
+        self._began, self._spent, self._is_stopped = time.monotonic(), self._agent.usage, False
+        self._agent.result.begin()
+        is_command = await self._agent.is_command(prompt)
         if self._is_stopped:
-            await self._runtime.submit(InterruptOperation(session_id=self._runtime.session_id))
-        return await self._settle()
+            return self._finish(self._ended(INTERRUPTED, "interrupted"))
+        send = self._agent.command if is_command else self._agent.run
+        answer = await send(prompt, schema=self._options.schema)
+        await self._agent.runtime.opener.wait_for_checks()
+        return self._finish(self._end(answer))
 
-    async def _settle(self) -> TaskSettledEvent:
-        settled = await self._runtime.wait_settled()
-        await self._runtime.opener.wait_for_checks()
-        return settled
-
-    def _end(self, settled: TaskSettledEvent, value: Any = None, error: str = "") -> Ended:
-        code = FAILED if error else exit_code(settled)
-        error = error or settled.error
-        if settled.outcome == "interrupted":
+    def _end(self, answer: Answer[Any]) -> Ended:
+        settled = self._agent.result.settled
+        code, error = exit_code(answer.outcome, settled.refused if settled is not None else 0), answer.error
+        if answer.outcome == "interrupted":
             code, error = (LIMIT_REACHED, self._run.overtime) if self._run.timed_out else (code, "interrupted")
-        return self._ended(code, error, value)
+        return self._ended(code, error, answer.value)
 
     def _ended(self, code: int, error: str, value: Any = None) -> Ended:
-        used = self._runtime.live.session.state.usage - self._spent
+        used = self._agent.usage - self._spent
         return Ended(code=code, error=error, usage=used, seconds=time.monotonic() - self._began, value=value)
 
     def _finish(self, end: Ended) -> int:
         self._output.finish(end)
-        refused = self._output.result.refused
+        refused = self._agent.result.refused
         if refused:
-            _say(describe_refusals(refused, self._runtime.live.mode))
+            _say(describe_refusals(refused, self._agent.mode))
         return end.code
 
 
@@ -398,41 +308,3 @@ def describe_refusals(events: Sequence[CallRefusedEvent], mode: Mode) -> str:
     whom = ("it" if len(events) == 1 else "them") if allowed == len(events) else f"{allowed} of them"
     verb = "allow" if mildest == "edits" else "allows"  # of two modes, or of one
     return f"{count}; --mode {ways[mildest]} {verb} {whom}" + (f", or {named}" if named else "")
-
-
-def describe_outcome(outcome: CommandOutcome) -> str:
-    """Return what a command's outcome says where nothing can be picked or cleared."""
-    from tenuto.command import outcome as asked  # imported when a command is run
-
-    match outcome:
-        case asked.Say() | asked.Edit() | asked.ShowContext() | asked.Copy():
-            return outcome.text
-        case asked.Choose():
-            kinds = outcome.filters[0].kinds if outcome.filters else ()
-            choices = [choice for choice in outcome.choices if not kinds or choice.kind in kinds]
-            width = max((len(choice.value) for choice in choices), default=0)
-            rows = [f"{choice.value:<{width}}  {_describe_choice(choice)}".rstrip() for choice in choices]
-            return "\n".join([f"{outcome.title}:", *rows])
-        case asked.EditFile(path=path):
-            return path
-        case asked.Page(path=path):
-            return _read_page(Path(path))
-        case asked.ShowKeys() | asked.EditKeys():
-            return "Keys are for the screen; tenuto without -p has one."
-        case asked.ChangeTheme():
-            return "Themes are for the screen; tenuto without -p has one."
-        case _:
-            return ""
-
-
-def _read_page(path: Path) -> str:
-    """Return what a pager would show; the file was made for it."""
-    try:
-        return sanitize_for_terminal(path.read_text(encoding="utf-8", errors="replace"))
-    finally:
-        path.unlink(missing_ok=True)
-
-
-def _describe_choice(choice: Choice) -> str:
-    mark = f"{choice.mark} " if choice.mark else ""
-    return f"{mark}{'  ' * choice.indent}{choice.label}  {choice.detail}"

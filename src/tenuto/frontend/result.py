@@ -12,7 +12,7 @@ from tenuto.protocol.usage import Usage
 
 if TYPE_CHECKING:
     from tenuto.api.result import RunResult
-    from tenuto.protocol.event import Outcome, TaskSettledEvent
+    from tenuto.protocol.event import Outcome
 
 EXIT_CODES: dict[Outcome, int] = {
     "completed": OK,
@@ -33,9 +33,9 @@ SUBTYPES: dict[int, ResultSubtype] = {
 """What the result calls an exit code; every other one is `error_during_execution`."""
 
 
-def exit_code(settled: TaskSettledEvent) -> int:
-    """Return the exit code of a run that ended so."""
-    return EXIT_CODES[settled.outcome] or (CALLS_REFUSED if settled.refused else OK)
+def exit_code(outcome: Outcome, refused: int) -> int:
+    """Return the exit code of a run that ended so; `refused` calls needed an approval that nobody could give."""
+    return EXIT_CODES[outcome] or (CALLS_REFUSED if refused else OK)
 
 
 class Ended(Struct, frozen=True, kw_only=True):

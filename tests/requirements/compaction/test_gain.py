@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
+from tenuto.api.words import describe_outcome
 from tenuto.command.outcome import Choose
 from tenuto.command.registry import run_command
-from tenuto.frontend.print import describe_outcome
 from tests.core.harness import agent
 from tests.requirements.compaction.support import compactions, summary_requests, talk
 

@@ -15,12 +15,10 @@ from acp.schema import (
     UnstructuredCommandInput,
 )
 
-from tenuto.command.model_commands import DEFAULT, EXPLANATIONS, describe
+from tenuto.api.agent import Agent
+from tenuto.command.model_commands import EXPLANATIONS, describe
 from tenuto.command.outcome import Choose, CommandOutcome
 from tenuto.command.registry import COMMANDS, Command
-from tenuto.core.state.live import LiveSession
-from tenuto.frontend.print import describe_outcome
-from tenuto.model.efforts import EFFORTS
 from tenuto.protocol.model import ModelFacts
 
 MODE, MODEL, EFFORT = "mode", "model", "effort"
@@ -32,20 +30,20 @@ OF_THE_SCREEN = frozenset({"help", "copy", "transcript", "mouse", "theme", "keys
 """Commands on what only a screen of ours has."""
 
 
-def mode_state(live: LiveSession) -> SessionModeState:
+def mode_state(agent: Agent) -> SessionModeState:
     """Return the approval modes, and the one that holds."""
     modes = [SessionMode(id=mode, name=NAMES[mode], description=text) for mode, text in EXPLANATIONS.items()]
-    return SessionModeState(current_mode_id=live.mode, available_modes=modes)
+    return SessionModeState(current_mode_id=agent.mode, available_modes=modes)
 
 
 def config_options(
-    live: LiveSession, models: Sequence[ModelFacts]
+    agent: Agent, models: Sequence[ModelFacts]
 ) -> list[SessionConfigOptionSelect | SessionConfigOptionBoolean]:
     """Return mode, model and effort with what there is of each; no effort where the model has none.
 
     `models` are those that are known to be usable; the present one is among what is offered in any case.
     """
-    present = live.facts
+    present = agent.runtime.live.facts
     known = models if any(facts.id == present.id for facts in models) else [present, *models]
     options = [
         SessionConfigOptionSelect(
@@ -53,7 +51,7 @@ def config_options(
             id=MODE,
             name="Mode",
             category="mode",
-            current_value=live.mode,
+            current_value=agent.mode,
             options=[
                 SessionConfigSelectOption(value=mode, name=NAMES[mode], description=text)
                 for mode, text in EXPLANATIONS.items()
@@ -73,7 +71,7 @@ def config_options(
             ],
         ),
     ]
-    levels = effort_levels(live)
+    levels = agent.efforts
     if levels:
         options.append(
             SessionConfigOptionSelect(
@@ -81,22 +79,14 @@ def config_options(
                 id=EFFORT,
                 name="Effort",
                 category="thought_level",
-                current_value=live.effort or DEFAULT,
+                current_value=agent.effort,
                 options=[SessionConfigSelectOption(value=level, name=level.capitalize()) for level in levels],
             )
         )
     return [*options]
 
 
-def effort_levels(live: LiveSession) -> tuple[str, ...]:
-    """Return what the effort of the present model can be, nothing where it has no levels."""
-    levels = live.models.efforts(live.facts)
-    if levels is not None and not levels:
-        return ()
-    return (DEFAULT, *(EFFORTS if levels is None else levels))
-
-
-def describe_answer(outcome: CommandOutcome) -> str:
+def describe_answer(text: str, outcome: CommandOutcome) -> str:
     """Return what a command says, as Markdown: a list to choose from as the commands to type, and tables as they are.
 
     Empty for what only a screen can do.
@@ -106,7 +96,7 @@ def describe_answer(outcome: CommandOutcome) -> str:
         rows = (row for row in outcome.choices if row.value and (not kinds or row.kind in kinds))
         lines = (f"- `/{outcome.command} {row.value}` {row.label} {row.detail}".rstrip() for row in rows)
         return "\n".join([f"{outcome.title}", "", *lines])
-    text = describe_outcome(outcome).rstrip()
+    text = text.rstrip()
     return f"```\n{text}\n```" if "\n" in text and "```" not in text else text
 
 

@@ -1,4 +1,4 @@
-"""Questions to the user: an approval as a client asks it, and its answer as an operation. Pure."""
+"""Questions to the user: an approval as a client asks it, and its answer as `tenuto.Agent` takes it. Pure."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import msgspec
 from acp.schema import PermissionOption, PermissionOptionKind, ToolCallUpdate
 
+from tenuto.api.approving import Allow, Deny
+from tenuto.api.words import describe_proposal
 from tenuto.frontend.acp.calls import (
     Around,
     CallContent,
@@ -16,10 +18,9 @@ from tenuto.frontend.acp.calls import (
     text_block,
     text_content,
 )
-from tenuto.frontend.print import describe_proposal
 from tenuto.protocol.approval import ApprovalOption, approval_options
 from tenuto.protocol.event import ApprovalRequestedEvent, CompactionProposedEvent
-from tenuto.protocol.operation import AnswerApprovalOperation, Decision
+from tenuto.protocol.operation import Decision
 
 MOST_KINDS = 3
 """Kinds of calls that can be allowed for longer and are offered: a client shows every option as a button."""
@@ -86,19 +87,17 @@ def asked_call(event: ApprovalRequestedEvent, around: Around) -> ToolCallUpdate:
     )
 
 
-def answer_of(event: ApprovalRequestedEvent, offer: Offer | None, feedback: str = "") -> AnswerApprovalOperation:
+def answer_of(offer: Offer | None, feedback: str = "") -> Allow | Deny:
     """Return what the user said; without an offer the question was put away, which allows nothing."""
-    if offer is None:
-        return AnswerApprovalOperation(session_id=event.session_id, request_id=event.request_id, decision="deny")
-    return AnswerApprovalOperation(
-        session_id=event.session_id,
-        request_id=event.request_id,
-        decision=offer.option.decision,
-        feedback=feedback,
-        kind=offer.kind,
-        mode=offer.option.mode,
-        choice=offer.option.choice,
-    )
+    match offer:
+        case None:
+            return Deny()
+        case Offer(option=ApprovalOption(decision="deny")):
+            return Deny(feedback)
+        case Offer(option=ApprovalOption(decision="once") as option):
+            return Allow(mode=option.mode, choice=option.choice, text=feedback)
+        case _:
+            return Allow(kind=offer.kind, permanently=offer.option.decision == "project")
 
 
 def proposal_call(event: CompactionProposedEvent) -> ToolCallUpdate:

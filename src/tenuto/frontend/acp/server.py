@@ -1,6 +1,6 @@
 """`tenuto acp`: the methods of the protocol, and the sessions that a client has open.
 
-Each session is a runtime of its own, so that as many as the client wants stand side by side. When the client goes, in
+Each session is an agent of its own, so that as many as the client wants stand side by side. When the client goes, in
 whatever way, what runs is interrupted, every session is saved and closed, and the program ends.
 """
 
@@ -56,7 +56,6 @@ from acp.schema import (
 from acp.utils import normalize_result
 from pydantic import BaseModel, ValidationError
 
-from tenuto.command.runtime import CommandRuntime
 from tenuto.core.errors import EXPECTED_FAILURES, TaskFailedError, UsageError, describe_failure
 from tenuto.core.finding import check_directory
 from tenuto.core.start import Start
@@ -65,7 +64,7 @@ from tenuto.exit_codes import OK, SIGNAL
 from tenuto.frontend.acp.client import Client
 from tenuto.frontend.acp.compaction import wants_compactions
 from tenuto.frontend.acp.content import ContentError
-from tenuto.frontend.acp.options import EFFORT, MODE, MODEL, mode_state
+from tenuto.frontend.acp.options import mode_state
 from tenuto.frontend.acp.servers import GivenServer, read_servers
 from tenuto.frontend.acp.session import HostedSession, SessionRefusedError
 from tenuto.frontend.acp.wire import LineTransport, own_streams
@@ -73,8 +72,6 @@ from tenuto.guard.terminal import write_text
 from tenuto.protocol.model import ModelError
 from tenuto.session.errors import SessionError
 from tenuto.session.library.catalog import SessionSummary, find_session, list_sessions, move_to_bin
-from tenuto.session.log.lock import lock_owner
-from tenuto.text.matching import did_you_mean
 from tenuto.version import __version__
 
 INVALID, FAILED, NOT_FOUND = -32602, -32603, -32002
@@ -220,19 +217,20 @@ class Server:
     async def _new(self, asked: NewSessionRequest) -> NewSessionResponse:
         session = await self._open(self._begin(asked.cwd, asked.additional_directories), asked.mcp_servers)
         self._begin_soon(session)
-        live = session.runtime.live
-        return NewSessionResponse(session_id=session.id, modes=mode_state(live), config_options=session.options())
+        return NewSessionResponse(
+            session_id=session.id, modes=mode_state(session.agent), config_options=session.options()
+        )
 
     async def _load(self, asked: LoadSessionRequest) -> LoadSessionResponse:
         session = await self._open_earlier(asked)
         await session.replay()
         self._begin_soon(session)
-        return LoadSessionResponse(modes=mode_state(session.runtime.live), config_options=session.options())
+        return LoadSessionResponse(modes=mode_state(session.agent), config_options=session.options())
 
     async def _resume(self, asked: ResumeSessionRequest) -> ResumeSessionResponse:
         session = await self._open_earlier(asked)
         self._begin_soon(session)
-        return ResumeSessionResponse(modes=mode_state(session.runtime.live), config_options=session.options())
+        return ResumeSessionResponse(modes=mode_state(session.agent), config_options=session.options())
 
     async def _fork(self, asked: ForkSessionRequest) -> ForkSessionResponse:
         found = self._find(asked.session_id)
@@ -242,7 +240,7 @@ class Server:
         session = await self._open(start, asked.mcp_servers or [])
         self._begin_soon(session)
         return ForkSessionResponse(
-            session_id=session.id, modes=mode_state(session.runtime.live), config_options=session.options()
+            session_id=session.id, modes=mode_state(session.agent), config_options=session.options()
         )
 
     async def _list(self, asked: ListSessionsRequest) -> ListSessionsResponse:
@@ -289,16 +287,7 @@ class Server:
 
     async def _set_option(self, asked: SetSessionConfigOptionSelectRequest) -> SetSessionConfigOptionResponse:
         session = self._session(asked.session_id)
-        match asked.config_id:
-            case "mode":
-                await session.set_mode(asked.value)
-            case "model":
-                await session.set_model(asked.value)
-            case "effort":
-                await session.set_effort(asked.value)
-            case unknown:
-                known = (MODE, MODEL, EFFORT)
-                raise SessionRefusedError(f"there is no option “{unknown}”{did_you_mean(unknown, known)}")
+        await session.set_option(asked.config_id, asked.value)
         return SetSessionConfigOptionResponse(config_options=session.options())
 
     # --- sessions ---
@@ -318,26 +307,17 @@ class Server:
     async def _open(self, start: Start, servers: list[GivenServer]) -> HostedSession:
         """Open a session; what it needs is closed again where that fails, or where the client has gone meanwhile."""
         given, problems = read_servers(servers)
-        runtime = CommandRuntime(msgspec.structs.replace(start, servers=given))
+        session = HostedSession(msgspec.structs.replace(start, servers=given), self._client)
         try:
-            await runtime.open()
-            live = runtime.live
-            if live.session.is_read_only:
-                owner = lock_owner(live.session.directory)
-                raise SessionRefusedError(
-                    f"session {live.id[:8]} is open in {owner.owner}: close it there, or fork it"
-                    if owner is not None
-                    else f"session {live.id[:8]} can only be read here: a newer version of Tenuto has written it"
-                )
-            session = HostedSession(runtime, self._client)
+            await session.open()
             if self._is_over:
                 raise SessionRefusedError("the client is gone")
         except BaseException:
-            await runtime.close()
+            await session.close()
             raise
         self._sessions[session.id] = session
         for problem in problems:
-            runtime.live.notify(problem, "warning")
+            session.live.notify(problem, "warning")
         await session.find_models()
         return session
 

@@ -1,4 +1,4 @@
-"""One session of a client: a runtime, what the client is told of it, its prompts, and the questions that it asks."""
+"""One session of a client: an agent, what the client is told of it, its prompts, and the questions that it asks."""
 
 from __future__ import annotations
 
@@ -28,21 +28,27 @@ from acp.schema import (
 )
 from acp.schema import Usage as TokenUsage
 
+from tenuto.api.agent import Agent
+from tenuto.api.approving import Allow, Deny
 from tenuto.command.model_commands import MODES
-from tenuto.command.registry import find_command, run_command
-from tenuto.command.runtime import CommandRuntime
+from tenuto.command.outcome import CommandOutcome
+from tenuto.command.registry import find_command
+from tenuto.command.runtime import typed_name
 from tenuto.core.errors import EXPECTED_FAILURES, TaskFailedError, describe_failure
-from tenuto.core.state.windows import find_model
+from tenuto.core.start import Start
+from tenuto.core.state.live import LiveSession
 from tenuto.core.transcript import replay
 from tenuto.frontend.acp.calls import Around
 from tenuto.frontend.acp.client import CLIENT_FAILURES, AnyUpdate, Client, HostEditor
 from tenuto.frontend.acp.content import PromptBlock, read_prompt
 from tenuto.frontend.acp.options import (
+    EFFORT,
+    MODE,
+    MODEL,
     OF_THE_EDITOR,
     OF_THE_SCREEN,
     config_options,
     describe_answer,
-    effort_levels,
     offered_commands,
 )
 from tenuto.frontend.acp.permissions import (
@@ -55,7 +61,6 @@ from tenuto.frontend.acp.permissions import (
     proposal_call,
 )
 from tenuto.frontend.acp.updates import Told, updates_of
-from tenuto.frontend.print import is_command
 from tenuto.guard.secrets import KNOWN, masked_copy
 from tenuto.protocol.event import (
     AnyEvent,
@@ -66,19 +71,15 @@ from tenuto.protocol.event import (
     ModelChangedEvent,
     NoticeEvent,
     Outcome,
-    PromptReturnedEvent,
 )
-from tenuto.protocol.model import ModelError, ModelFacts
+from tenuto.protocol.model import ModelFacts
 from tenuto.protocol.operation import (
     AcceptCompactionOperation,
-    ChangeModelOperation,
-    ChangeModeOperation,
     DropCompactionOperation,
-    EditQueueOperation,
-    InterruptOperation,
 )
-from tenuto.protocol.part import ContentPart, TextPart
+from tenuto.protocol.part import ImagePart, TextPart
 from tenuto.protocol.usage import Usage
+from tenuto.session.log.lock import lock_owner
 from tenuto.text.matching import did_you_mean
 
 MODEL_SECONDS = 1.0
@@ -101,35 +102,47 @@ class SessionRefusedError(Exception):
 
 
 class HostedSession:
-    """An open session. What is told before the client knows the session waits until `begin`."""
+    """A session of a client, from `open` on. What is told before the client knows it waits until `begin`."""
 
-    def __init__(self, runtime: CommandRuntime, client: Client) -> None:
-        live = runtime.live
-        self.runtime = runtime
-        self.id = live.id
+    def __init__(self, start: Start, client: Client) -> None:
+        self.agent = Agent.of(start, approve=self._approve)
+        self.id = ""
         self._client = client
         self._held: list[AnyUpdate] | None = []
         self._told = Told()
         self._around = Around(
-            cwd=str(live.session.cwd),
+            cwd=str(start.cwd),
             key=uuid.uuid4().hex[:8],
             compactions=client.compactions,
             load_image=self._load_image,
             read_text=read_small_text,
         )
         self._models: Sequence[ModelFacts] = ()
-        self._questions: dict[str, asyncio.Task[None]] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._returned: list[str] = []
         self._prompts = 0
-        self._is_sending = False
         self._is_cancelled = False
-        runtime.subscribe(self.hear)
-        self._host()
 
-    def _host(self) -> None:
-        """Let the session's tools use what the client has of files and terminals."""
-        self.runtime.live.tool_context.editor = HostEditor(self._client, self.id, self._show_terminal)
+    async def open(self) -> None:
+        """Open it, to be written to. Raises `SessionRefusedError`, and what `Agent.open` raises; it is closed then."""
+        await self.agent.open()
+        live = self.live
+        if live.session.is_read_only:
+            owner = lock_owner(live.session.directory)
+            raise SessionRefusedError(
+                f"session {live.id[:8]} is open in {owner.owner}: close it there, or fork it"
+                if owner is not None
+                else f"session {live.id[:8]} can only be read here: a newer version of Tenuto has written it"
+            )
+        self.id = live.id
+        self._around = msgspec.structs.replace(self._around, cwd=str(live.session.cwd))
+        self.agent.subscribe(self.hear)
+        self.agent.hear_commands(self._say_outcome)
+        live.tool_context.editor = HostEditor(self._client, self.id, self._show_terminal)
+
+    @property
+    def live(self) -> LiveSession:
+        """The open session."""
+        return self.agent.runtime.live
 
     async def find_models(self) -> None:
         """Look for the models that can be used, and go on after a moment; the client is told of a longer list later."""
@@ -137,7 +150,7 @@ class HostedSession:
         await asyncio.wait([search], timeout=MODEL_SECONDS)
 
     async def _look_for_models(self) -> None:
-        found = await self.runtime.live.models.available()
+        found = await self.live.models.available()
         if [facts.id for facts in found] != [facts.id for facts in self._models]:
             self._models = found
             self._tell_options()
@@ -152,7 +165,7 @@ class HostedSession:
     # --- what the client is told ---
 
     def hear(self, event: AnyEvent) -> None:
-        """Tell the client of an event, and ask what it asks. Of sub-agents' own events only their questions count."""
+        """Tell the client of an event of the session itself, or of a question that a sub-agent asks."""
         if event.session_id != self.id and not isinstance(event, ApprovalRequestedEvent | ApprovalResolvedEvent):
             return
         updates, self._told = updates_of(event, self._told, self._around)
@@ -161,16 +174,8 @@ class HostedSession:
         match event:
             case ModelChangedEvent() | ModeChangedEvent():
                 self._tell_options()
-            case ApprovalRequestedEvent():
-                self._questions[event.request_id] = self._spawn(self._ask(event))
-            case ApprovalResolvedEvent():
-                question = self._questions.pop(event.request_id, None)
-                if question is not None and question is not asyncio.current_task():
-                    question.cancel()
             case CompactionProposedEvent():
                 self._spawn(self._propose(event))
-            case PromptReturnedEvent():
-                self._returned.append(event.reason)
             case _:
                 return
 
@@ -183,12 +188,16 @@ class HostedSession:
     def _say(self, text: str) -> None:
         self.hear(NoticeEvent(session_id=self.id, text=text))
 
+    def _say_outcome(self, text: str, outcome: CommandOutcome) -> None:
+        if said := describe_answer(text, outcome):
+            self._say(said)
+
     def _tell_options(self) -> None:
         options = self.options()
         self._tell(ConfigOptionUpdate(session_update="config_option_update", config_options=options))
 
     async def _tell_commands(self) -> None:
-        commands = offered_commands(await self.runtime.own_commands())
+        commands = offered_commands(await self.agent.runtime.own_commands())
         self._tell(AvailableCommandsUpdate(session_update="available_commands_update", available_commands=commands))
 
     def _show_terminal(self, call_id: str, terminal_id: str) -> None:
@@ -199,13 +208,13 @@ class HostedSession:
 
     def _load_image(self, sha256: str) -> bytes | None:
         try:
-            return self.runtime.live.load_blob(sha256)
+            return self.live.load_blob(sha256)
         except OSError:
             return None
 
     async def replay(self) -> None:
         """Tell the client the whole conversation, as it would have been told when it took place."""
-        live = self.runtime.live
+        live = self.live
         told = Told(replays=True)
         around = msgspec.structs.replace(self._around, key=f"{self._around.key}-{self._told.messages}")
         for number, event in enumerate(replay(live.id, live.session.path())):
@@ -225,102 +234,63 @@ class HostedSession:
         """Answer a prompt or run a slash command. Raises `ContentError` and `TaskFailedError`."""
         if self._prompts == 0:
             self._is_cancelled = False
-        before = self.runtime.live.session.state.usage
         self._prompts += 1
         try:
-            parts = await asyncio.to_thread(read_prompt, blocks, self.runtime.live)
-            line = _command_line(parts)
-            if line and is_command(line, self.runtime.live):
-                stop_reason = await self._run_command(line)
-            else:
-                stop_reason = await self._send(parts)
+            parts = await asyncio.to_thread(read_prompt, blocks, self.live)
+            text = next((part.text for part in parts if isinstance(part, TextPart)), "")
+            images = [part for part in parts if isinstance(part, ImagePart)]
+            is_command = not images and await self.agent.is_command(text)
+            if self._is_cancelled:
+                return _ended("cancelled")
+            return await (self._run_command(text) if is_command else self._send(text, images))
         finally:
             self._prompts -= 1
-        used = self.runtime.live.session.state.usage - before
-        return PromptResponse(stop_reason=stop_reason, usage=token_usage(used))
 
-    async def _send(self, parts: tuple[ContentPart, ...]) -> StopReason:
-        self._is_sending = True
-        self._returned.clear()
+    async def _send(self, text: str, images: Sequence[ImagePart]) -> PromptResponse:
         try:
-            await self.runtime.submit_prompt(parts)
+            answer = await self.agent.run(text, images=images, queue=True)
         except EXPECTED_FAILURES as error:
             raise TaskFailedError(describe_failure(error)) from error
-        finally:
-            self._is_sending = False
-        if self._is_cancelled:
-            await self._stop()
-        return await self._settle()
-
-    async def _settle(self) -> StopReason:
-        """Wait until the session is idle, and say how that came about. Raises `TaskFailedError` where it failed."""
-        settled = await self.runtime.wait_settled()
-        if self._is_cancelled:
-            return "cancelled"
-        reason = STOP_REASONS.get(settled.outcome)
+        reason = "cancelled" if self._is_cancelled else STOP_REASONS.get(answer.outcome)
         if reason is None:
-            raise TaskFailedError(settled.error or next(filter(None, self._returned), "") or "the turn failed")
-        return reason
+            raise TaskFailedError(answer.error or "the turn failed")
+        return _ended(reason, answer.usage)
 
-    async def _run_command(self, line: str) -> StopReason:
-        name = line[1:].split(maxsplit=1)[0]
-        command = find_command(name)
+    async def _run_command(self, line: str) -> PromptResponse:
+        command = find_command(typed_name(line))
         if command is not None and command.name in OF_THE_EDITOR:
             self._say(f"/{command.name}: your editor has its own way to open, leave and copy sessions.")
-            return "end_turn"
+            return _ended("end_turn")
         if command is not None and command.name in OF_THE_SCREEN:
             self._say(f"/{command.name} is for Tenuto's own screen: `tenuto --resume {self.id[:8]}` opens it there.")
-            return "end_turn"
-        self._returned.clear()
-        was_idle = self.runtime.live.task.settled
-        turns = self.runtime.live.task.turns
-        for outcome in await run_command(self.runtime, line):
-            if text := describe_answer(outcome):
-                self._say(text)
-        if self._is_cancelled:
-            await self._stop()
-        if was_idle and self.runtime.live.task.settled and turns == self.runtime.live.task.turns:
-            return "cancelled" if self._is_cancelled else "end_turn"  # nothing was started
-        settled = await self.runtime.wait_settled()
-        if self._is_cancelled or settled.outcome == "interrupted":
-            return "cancelled"
+            return _ended("end_turn")
+        answer = await self.agent.command(line, queue=True)
         # Of a compaction that came to nothing its own update says why.
-        return STOP_REASONS.get(settled.outcome, "end_turn")
+        reason = "cancelled" if self._is_cancelled else STOP_REASONS.get(answer.outcome, "end_turn")
+        return _ended(reason, answer.usage)
 
     async def cancel(self) -> None:
         """Stop what runs, and what waits behind it: the client has taken back all its prompts."""
         self._is_cancelled = self._prompts > 0
-        if not self._is_sending:
-            await self._stop()
-
-    async def _stop(self) -> None:
-        live = self.runtime.live
-        for entry in live.session.state.queue:
-            await self.runtime.submit(EditQueueOperation(session_id=live.id, target=entry.seq, action="delete"))
-        await self.runtime.submit(InterruptOperation(session_id=live.id))
+        await self.agent.interrupt(drop_queue=True)
 
     # --- questions ---
 
-    async def _ask(self, event: ApprovalRequestedEvent) -> None:
+    async def _approve(self, event: ApprovalRequestedEvent) -> Allow | Deny:
         """Ask the client's user; where that cannot be done nothing is allowed."""
         offered = offers(event, asks_reasons=self._client.has_forms)
-        feedback, stops = "", False
-        chosen = None
+        feedback = ""
         try:
             answer = await self._choose(asked_call(event, self._around), permission_options(offered))
             chosen = next((one for one in offered if one.id == answer), None)
             if chosen is not None and chosen.option.feedback:
-                if self._client.has_forms:
-                    message = event.detail if event.kind == "question" else "What is to be done instead?"
-                    feedback = await self._client.ask_text(self.id, message, chosen.option.label)
-                else:
-                    stops = event.kind == "call"
+                if not self._client.has_forms:
+                    return Deny(stop=event.kind == "call")
+                message = event.detail if event.kind == "question" else "What is to be done instead?"
+                feedback = await self._client.ask_text(self.id, message, chosen.option.label)
         except CLIENT_FAILURES as error:
-            feedback = f"The editor could not ask the user: {error}"
-        self._questions.pop(event.request_id, None)  # it is answered: nobody has to withdraw it
-        await self.runtime.submit(answer_of(event, chosen, feedback))
-        if stops:
-            await self.runtime.submit(InterruptOperation(session_id=self.id))
+            return Deny(f"The editor could not ask the user: {error}")
+        return answer_of(chosen, feedback)
 
     async def _propose(self, event: CompactionProposedEvent) -> None:
         """Show a proposed compaction; it is written if the user wants it, and dropped otherwise."""
@@ -329,7 +299,7 @@ class HostedSession:
         except CLIENT_FAILURES:
             answer = ""
         operation = AcceptCompactionOperation if answer == ACCEPT else DropCompactionOperation
-        await self.runtime.submit(operation(session_id=self.id))
+        await self.agent.runtime.submit(operation(session_id=self.id))
 
     async def _choose(self, call: ToolCallUpdate, options: Sequence[PermissionOption]) -> str:
         """Return the id of the option that the user takes, empty for none. Raises one of `CLIENT_FAILURES`."""
@@ -343,38 +313,27 @@ class HostedSession:
 
     def options(self) -> list[SessionConfigOptionSelect | SessionConfigOptionBoolean]:
         """Return what the client can choose from, and what holds."""
-        return config_options(self.runtime.live, self._models)
+        return config_options(self.agent, self._models)
+
+    async def set_option(self, option: str, value: str) -> None:
+        """Use another mode, model or effort. Raises `SessionRefusedError`, and what the agent raises."""
+        match option:
+            case "mode":
+                await self.set_mode(value)
+            case "model":
+                await self.agent.set_model(value)
+            case "effort":
+                await self.agent.set_effort(value)
+            case unknown:
+                known = (MODE, MODEL, EFFORT)
+                raise SessionRefusedError(f"there is no option “{unknown}”{did_you_mean(unknown, known)}")
 
     async def set_mode(self, mode: str) -> None:
         """Use another approval mode. Raises `SessionRefusedError`."""
         known = MODES.get(mode)
         if known is None:
             raise SessionRefusedError(f"there is no mode “{mode}”: there are {', '.join(MODES)}")
-        await self.runtime.submit(ChangeModeOperation(session_id=self.id, mode=known))
-
-    async def set_model(self, model: str) -> None:
-        """Use another model. Raises `SessionRefusedError` where it cannot be used, or its provider does not list it."""
-        live = self.runtime.live
-        try:
-            found = (await find_model(live, model)).facts.id
-        except (ModelError, *EXPECTED_FAILURES) as error:
-            raise SessionRefusedError(describe_failure(error)) from error
-        if found not in live.settings.models and live.models.listed_instead(found):
-            hint = did_you_mean(found, [facts.id for facts in self._models])
-            raise SessionRefusedError(f"the provider does not list {found}{hint}")
-        await self._change(model)
-
-    async def set_effort(self, effort: str) -> None:
-        """Have the model think as hard. Raises `SessionRefusedError` for a level that it does not have."""
-        levels = effort_levels(self.runtime.live)
-        if effort not in levels:
-            has = ", ".join(levels) or "no levels"
-            raise SessionRefusedError(f"there is no effort “{effort}”: {self.runtime.live.facts.id} has {has}")
-        model = self.runtime.live.facts.id
-        await self._change(model if effort == levels[0] else f"{model}:{effort}")
-
-    async def _change(self, model: str) -> None:
-        await self.runtime.submit(ChangeModelOperation(session_id=self.id, model=model))
+        await self.agent.set_mode(known)
 
     # --- the end ---
 
@@ -385,8 +344,8 @@ class HostedSession:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
-        await self.runtime.close()
-        return self.runtime.opener.parting
+        await self.agent.close()
+        return self.agent.parting
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)
@@ -419,13 +378,9 @@ def _open_regular(path: str, flags: int) -> int:
     return descriptor
 
 
-def _command_line(parts: Sequence[ContentPart]) -> str:
-    """Return the text of a prompt that has nothing else in it."""
-    match parts:
-        case [TextPart(text=text)]:
-            return text.strip()
-        case _:
-            return ""
+def _ended(reason: StopReason, used: Usage | None = None) -> PromptResponse:
+    """Return how a turn ended, in the protocol's words."""
+    return PromptResponse(stop_reason=reason, usage=token_usage(used or Usage()))
 
 
 def token_usage(used: Usage) -> TokenUsage:
