@@ -37,12 +37,15 @@ BY_FILTER, ASKS_HERE, WAITS_FOR_ANSWER = 1, 1 << 3, 1 << 5
 HIGHEST_CAPABILITY = 63
 ADD_RULE, RESTRICT_SELF = 445, 446
 CREATE_RULESET = 444
-FIRST_PASSED, HIGHER = 3, 64
+STREAMS = 3
+FIRST_PASSED, HIGHER = STREAMS, 64
 """The first number of what is passed on, and one above all that are taken before."""
 KILLED_TIMES = 200
 SETTLING_LOOKS, SETTLING_SECONDS = 4, 0.01
 GIVEN_UP = 126
 LIBC: Any = ctypes.CDLL(None, use_errno=True) if sys.platform.startswith("linux") else None
+NOT_IGNORED = [getattr(_signal, name) for name in ("SIGPIPE", "SIGXFSZ") if hasattr(_signal, name)]
+"""What an interpreter ignores."""
 IGNORED = (_signal.SIGTERM, _signal.SIGHUP, _signal.SIGINT, _signal.SIGQUIT)
 
 
@@ -76,15 +79,15 @@ def _run(order: Order, life: int) -> int:
         fcntl.ioctl(order.streams[0], termios.TIOCSCTTY, 0)
     if LIBC is not None:
         LIBC.prctl(SET_SUBREAPER, 1, 0, 0, 0)
+    if len(order.streams) < STREAMS:
+        order.streams.insert(0, os.open(os.devnull, os.O_RDWR))
     held = order.held
     asked = held.make_pair() if held is not None and held.calls else None
     ours, wakes = os.pipe()
     os.set_blocking(wakes, False)
     _signal.set_wakeup_fd(wakes)
     _signal.signal(_signal.SIGCHLD, lambda _number, _frame: None)
-    shell = os.fork()
-    if shell == 0:
-        _become(order)
+    shell = _spawn(order) if held is None else _fork(order, held)
     for descriptor in (order.folder, *order.streams, *order.namespaces, *order.passed):
         os.close(descriptor)  # nobody waits for the end of an output because this process holds it
     supervisor = _supervise(asked, held) if held is not None and asked is not None else None
@@ -230,42 +233,58 @@ def _descendants() -> list[int]:
     return found
 
 
-def _become(order: Order) -> NoReturn:
-    """Turn this child into the command, confined."""
+def _spawn(order: Order) -> int:
+    """Start the command as it is, which costs less than a fork. Its limits and namespaces are those of this process."""
+    try:
+        _prepare(order)
+        actions = [(os.POSIX_SPAWN_DUP2, descriptor, number) for number, descriptor in _numbered(order)]
+        return os.posix_spawn(order.words[0], order.words, order.environ, file_actions=actions, setsigdef=NOT_IGNORED)
+    except BaseException as error:
+        _complain(order, error)
+        raise
+
+
+def _fork(order: Order, held: _Held) -> int:
+    """Start the command in a copy of this process, which is held before it becomes the command."""
+    shell = os.fork()
+    if shell:
+        return shell
     try:
         _signal.set_wakeup_fd(-1)
-        for number in (_signal.SIGCHLD, _signal.SIGPIPE):
+        for number in (_signal.SIGCHLD, *NOT_IGNORED):
             _signal.signal(number, _signal.SIG_DFL)
-        if hasattr(_signal, "SIGXFSZ"):
-            _signal.signal(_signal.SIGXFSZ, _signal.SIG_DFL)
-        _take_streams(order)
-        if order.processes:
-            _limit_processes(order.processes)
-        for descriptor in order.namespaces:
-            _enter(descriptor)
-        if order.held is not None:
-            _confine(order.held)
-        moved = [fcntl.fcntl(one, fcntl.F_DUPFD_CLOEXEC, HIGHER) for one in order.passed]
-        for number, descriptor in enumerate(moved, FIRST_PASSED):
+        pairs = _numbered(order)
+        _prepare(order)
+        _confine(held)
+        for number, descriptor in pairs:
             os.dup2(descriptor, number)
         os.execve(order.words[0], order.words, order.environ)
     except BaseException as error:  # noqa: BLE001 - a copy of this process must not go on as it
-        os.write(2, order.words[0] + f": {error}\n".encode("utf-8", "replace"))
+        _complain(order, error)
     os._exit(GIVEN_UP)
 
 
-def _take_streams(order: Order) -> None:
-    *stdin, output, errors = order.streams
-    source = stdin[0] if stdin else os.open(os.devnull, os.O_RDWR)
-    for number, descriptor in enumerate((source, output, errors)):
-        os.dup2(descriptor, number)
+def _numbered(order: Order) -> list[tuple[int, int]]:
+    """Return what the command gets under which number; what is passed on lies above all numbers first."""
+    moved = [fcntl.fcntl(one, fcntl.F_DUPFD_CLOEXEC, HIGHER) for one in order.passed]
+    return [*enumerate(order.streams), *enumerate(moved, FIRST_PASSED)]
+
+
+def _prepare(order: Order) -> None:
+    if order.processes:
+        _limit_processes(order.processes)
+    for descriptor in order.namespaces:
+        _enter(descriptor)
+
+
+def _complain(order: Order, error: BaseException) -> None:
+    os.write(order.streams[-1], order.words[0] + f": {error}\n".encode("utf-8", "replace"))
 
 
 def _enter(descriptor: int) -> None:
     """Go into a namespace. What rights that gives in it end with the next program. Raises `OSError`."""
     if LIBC.setns(descriptor, 0) < 0:
         raise OSError(ctypes.get_errno(), "the session's network: " + os.strerror(ctypes.get_errno()))
-    os.close(descriptor)
 
 
 def _limit_processes(most: int) -> None:
