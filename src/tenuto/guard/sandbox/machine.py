@@ -173,7 +173,7 @@ def encode_confinement(confinement: Confinement) -> bytes:
 
 def open_filter() -> int:
     """Return a descriptor from which bubblewrap reads its filter of system calls, -1 for an unknown processor."""
-    data = make_filter((AF_UNIX, AF_INET, AF_INET6, AF_NETLINK))
+    data = _filter()
     if not data:
         return -1
     descriptor = os.memfd_create("tenuto-filter")
@@ -181,6 +181,11 @@ def open_filter() -> int:
         os.write(descriptor, data)
     os.lseek(descriptor, 0, os.SEEK_SET)
     return descriptor
+
+
+@functools.cache
+def _filter() -> bytes:
+    return make_filter((AF_UNIX, AF_INET, AF_INET6, AF_NETLINK))
 
 
 def _close(descriptor: int) -> None:
