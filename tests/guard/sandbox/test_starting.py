@@ -18,6 +18,7 @@ import pytest
 
 from tenuto.guard.sandbox.launching import starting
 from tenuto.guard.sandbox.limits import command_group
+from tenuto.tool.process.left_running import tree_members
 from tenuto.tool.process.process import Collector, CommandLimits, start_command
 from tests.guard.sandbox.places import KINDS, places
 
@@ -93,6 +94,65 @@ async def test_when_it_dies_alone_the_next_command_works_and_those_that_run_go_o
     finally:
         await slow.end()
         slow.close()
+
+
+async def test_one_that_does_not_answer_is_left_and_its_command_never_runs_later(tmp_path):
+    await run(tmp_path, "true")
+    (one,) = starters()
+    starting._starters[0]._channel.settimeout(0.3)
+    os.kill(one, signal.SIGSTOP)
+    with pytest.raises(TimeoutError):
+        await run(tmp_path, "touch late")
+    assert gone(one)
+    assert await run(tmp_path, "echo next; ls late 2>/dev/null") == "2 next\n"
+
+
+async def test_one_that_is_killed_at_any_moment_loses_no_command_and_runs_none_twice(tmp_path):
+    def kill() -> None:
+        while not done.is_set():
+            for one in starters():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(one, signal.SIGKILL)
+            done.wait(0.02)
+
+    done = threading.Event()
+    killer = threading.Thread(target=kill)
+    killer.start()
+    refused = 0
+    try:
+        for number in range(40):
+            try:
+                await run(tmp_path, f"echo {number} >> log")
+            except OSError:
+                refused += 1
+    finally:
+        done.set()
+        killer.join()
+    ran = (tmp_path / "log").read_text().split() if (tmp_path / "log").exists() else []
+    assert len(set(ran)) == len(ran)
+    assert len(ran) >= 40 - refused
+    assert await run(tmp_path, "echo goes on") == "0 goes on\n"
+
+
+async def test_a_command_of_which_nobody_will_hear_is_ended(tmp_path):
+    seen, status = os.pipe()
+    reading, output = os.pipe()
+    words = ["/bin/sh", "-c", "setsid sleep 600 & echo; sleep 600"]
+    environ = dict(os.environ)
+    order = starting.Order(words=words, environ=environ, cwd="/", status=status, output=output, errors=output)
+    launcher = starting.launch(order)
+    try:
+        os.close(status)
+        assert os.read(reading, 9)
+        below = tree_members(launcher.pid)
+        assert len(below) >= 3
+        os.close(seen)
+        assert all(gone(one) for one in below)
+    finally:
+        for descriptor in (reading, output):
+            os.close(descriptor)
+        for one in tree_members(launcher.pid):
+            os.kill(one, signal.SIGKILL)
 
 
 def ignored() -> Callable[[], object]:

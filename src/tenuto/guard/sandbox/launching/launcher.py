@@ -139,16 +139,16 @@ def _stand_by(shell: int, life: int, status: int, ours: int, supervisor: Supervi
     code: int | None = None
     alone = False
     watched = select.poll()
-    for descriptor in (life, ours):
-        watched.register(descriptor, select.POLLIN)
+    watched.register(life, 0)  # what is told here is that Tenuto is gone, or that nobody asks for this command
+    watched.register(status, 0)
+    watched.register(ours, select.POLLIN)
     if supervisor is not None:
         watched.register(supervisor.listener, select.POLLIN)
     while not alone:
         for descriptor, events in watched.poll():
-            if descriptor == life:
-                if not os.read(life, 1):
-                    _end_everything()
-                    os._exit(137)
+            if descriptor in (life, status):
+                _end_everything()
+                os._exit(137)
             elif descriptor != ours:
                 if not events & select.POLLIN:
                     watched.unregister(descriptor)  # nobody is left who could ask

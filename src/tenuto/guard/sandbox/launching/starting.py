@@ -111,16 +111,20 @@ def launch(order: Order, group: str | None = None) -> Launcher:
 
 def _ask(data: bytes, descriptors: Sequence[int], group: str | None) -> int:
     left = _left_to_children()
-    for starter in tuple(_starters):
-        if starter.left == left and starter.counts_in(group) and starter.send(data, descriptors):
-            return starter.answer()
-        _starters.remove(starter)
-        starter.close()
-    starter = _Starter(left)
-    _starters.append(starter)
-    if not starter.counts_in(group) or not starter.send(data, descriptors):
-        raise OSError("the process that starts commands has ended")
-    return starter.answer()
+    for _ in range(2):
+        if not _starters:
+            _starters.append(_Starter(left))
+        starter, answer = _starters[0], None
+        try:
+            if starter.left == left and starter.counts_in(group):
+                answer = starter.ask(data, descriptors)
+        finally:
+            if answer is None:
+                _starters.clear()
+                starter.close()
+        if answer is not None:
+            return answer
+    raise OSError("the process that starts commands has ended")
 
 
 def try_command(
@@ -175,28 +179,29 @@ class _Starter:
     def counts_in(self, group: str | None) -> bool:
         """Whether its launchers count in a control group; it joins the first that is asked for. Raises `OSError`."""
         if group and not self._group and self._is_ours():
-            Path(group, "cgroup.procs").write_text(str(self._process.pid))
+            try:
+                Path(group, "cgroup.procs").write_text(str(self._process.pid))
+            except ProcessLookupError:
+                return False
             self._group = group
         return group in (None, self._group)
 
-    def send(self, data: bytes, descriptors: Sequence[int]) -> bool:
-        """Send an order; `False` where nobody is there who could have got it."""
+    def ask(self, data: bytes, descriptors: Sequence[int]) -> int | None:
+        """Have a command started; return the number of its launcher, or a fault below 0.
+
+        `None` says that it was surely not started. Raises `OSError` where nobody knows.
+        """
         if not self._is_ours():
-            return False
+            return None
         try:
             socket.send_fds(self._channel, [_HEAD.pack(len(data), 0)], descriptors)
             self._channel.sendall(data)
         except OSError:
-            return False
-        return True
-
-    def answer(self) -> int:
-        """Return the number of a launcher, or a fault below 0. Raises `OSError`: then it may have been started."""
+            return None
         try:
             answer = self._channel.recv(_ANSWER.size, socket.MSG_WAITALL)
-        except OSError:
-            self.close()
-            raise
+        except ConnectionResetError:
+            return None  # it ended with something left to read, and begins nothing before it has read all
         if len(answer) < _ANSWER.size:
             raise OSError("the process that starts commands ended while it started one")
         return int(_ANSWER.unpack(answer)[0])
