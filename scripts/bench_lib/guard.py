@@ -11,21 +11,27 @@ import asyncio
 import gc
 import json
 import os
+import resource
 import sys
 import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from scripts.bench_lib.measures import Figures, Lab, quantile
 from scripts.bench_lib.process import FailedRunError, run
 from scripts.bench_lib.program import ROOT, tenuto
 from scripts.bench_lib.report import Results, save, table
 
+if TYPE_CHECKING:
+    from tenuto.guard.sandbox.sandbox import Confined, Sandbox
+
 ROUNDS = 5
 COMMANDS = 25
 """Commands of a run of each kind."""
+SETTLED_SECONDS = 0.2
 KINDS = ("bubblewrap", "landlock")
 
 
@@ -70,24 +76,8 @@ def verdicts(folder: Path) -> Figures:
 
 async def commands(folder: Path) -> Figures:
     """Run `true` by the door that the bash tool uses: plainly, and in each sandbox of this machine."""
-    from tenuto.guard.sandbox.machine import find_machine
-    from tenuto.guard.sandbox.policy import Places
-    from tenuto.guard.sandbox.sandbox import Confined, Sandbox
-
-    root = os.path.realpath(folder)
-
-    def places(private: str) -> Places:
-        return Places(workspace=root, private=private, own_home=f"{root}/.home", outputs=(f"{root}/.home/outputs",))
-
-    boxes = {kind: Sandbox(places, wish=kind) for kind in KINDS if find_machine(kind).kind == kind}
-
-    def none() -> Confined | None:
-        return None
-
-    def by(box: Sandbox) -> Callable[[], Confined | None]:
-        return lambda: box.confine(folder, os.environ, strict=False)
-
-    ways = {"plain": none} | {kind: by(box) for kind, box in boxes.items()}
+    boxes = _boxes(folder)
+    ways = _ways(folder, boxes)
     costs: dict[str, list[float]] = {name: [] for name in ways}
     for number in range(-2, COMMANDS):
         for name, confine in ways.items():
@@ -104,6 +94,53 @@ async def commands(folder: Path) -> Figures:
             found[f"{name} adds ms"] = quantile(each, 0.5) - quantile(costs["plain"], 0.5)
             found[f"{name} adds least ms"] = min(each) - min(costs["plain"])
     return found
+
+
+async def processor(folder: Path) -> Figures:
+    """Run the same again, and count the processor time of all that it takes, here and in every process below."""
+    from tenuto.guard.sandbox.launching.starting import close_starters
+
+    boxes = _boxes(folder)
+    found: Figures = {}
+    for name, confine in _ways(folder, boxes).items():
+        await _one_command(folder, confine)
+        close_starters()
+        before = _processor_seconds()
+        for _ in range(COMMANDS):
+            await _one_command(folder, confine)
+        await asyncio.sleep(SETTLED_SECONDS)
+        close_starters()  # what has ended counts only then
+        found[f"{name} cpu ms"] = (_processor_seconds() - before) * 1000 / COMMANDS
+    for box in boxes.values():
+        box.close()
+    return found
+
+
+def _processor_seconds() -> float:
+    return sum(
+        used.ru_utime + used.ru_stime
+        for used in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    )
+
+
+def _boxes(folder: Path) -> dict[str, Sandbox]:
+    from tenuto.guard.sandbox.machine import find_machine
+    from tenuto.guard.sandbox.policy import Places
+    from tenuto.guard.sandbox.sandbox import Sandbox
+
+    root = os.path.realpath(folder)
+
+    def places(private: str) -> Places:
+        return Places(workspace=root, private=private, own_home=f"{root}/.home", outputs=(f"{root}/.home/outputs",))
+
+    return {kind: Sandbox(places, wish=kind) for kind in KINDS if find_machine(kind).kind == kind}
+
+
+def _ways(folder: Path, boxes: dict[str, Sandbox]) -> dict[str, Callable[[], Confined | None]]:
+    def by(box: Sandbox) -> Callable[[], Confined | None]:
+        return lambda: box.confine(folder, os.environ, strict=False)
+
+    return {"plain": lambda: None} | {kind: by(box) for kind, box in boxes.items()}
 
 
 async def _one_command(folder: Path, confine: Callable[[], object]) -> float:
@@ -126,6 +163,7 @@ PARTS: dict[str, Callable[[Path], Figures]] = {
     "parser": parser_import,
     "verdict": verdicts,
     "command": lambda folder: asyncio.run(commands(folder)),
+    "processor": lambda folder: asyncio.run(processor(folder)),
 }
 
 

@@ -12,10 +12,11 @@ import pytest
 from tenuto.guard.sandbox.machine import find_machine
 from tenuto.guard.sandbox.policy import Places
 from tenuto.guard.sandbox.sandbox import Sandbox
+from tenuto.tool.process.process import Collector, start_command
 
 
 @pytest.mark.skipif(find_machine("bubblewrap").kind != "bubblewrap", reason="no bubblewrap here")
-def test_an_environment_of_python_that_lies_in_a_temporary_folder_runs_with_its_packages(tmp_path: Path) -> None:
+async def test_an_environment_of_python_that_lies_in_a_temporary_folder_runs_with_its_packages(tmp_path: Path) -> None:
     environment = tmp_path / "environment"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
     (package,) = environment.glob("lib/python*/site-packages")
@@ -26,10 +27,12 @@ def test_an_environment_of_python_that_lies_in_a_temporary_folder_runs_with_its_
         environ = {"PATH": f"{environment}/bin:/usr/bin:/bin", "HOME": str(tmp_path / "work")}
         sandbox = Sandbox(lambda _private: places, wish="bubblewrap")
         confined = sandbox.confine(tmp_path / "work", environ, strict=False)
-        words = [*confined.words, "python", "-c", "import only_here"]
-        done = subprocess.run(
-            words, env=confined.environ, pass_fds=confined.descriptors, capture_output=True, check=False
+        line = "python -c 'import only_here'"
+        command = start_command(
+            line, tmp_path / "work", environ, Collector(None), tmp_path / "running", confined=confined
         )
-        confined.close()
+        await command.exited
+        await command.settle()
+        command.close()
         sandbox.close()
-    assert done.stdout == b"imported\n", done.stderr
+    assert command.collector.kept == b"imported\n"

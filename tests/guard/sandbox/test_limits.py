@@ -7,7 +7,7 @@ import os
 import pytest
 
 from tenuto.config.settings import ToolSettings
-from tenuto.guard.sandbox.limits import joining_words
+from tenuto.guard.sandbox.limits import command_group
 from tests.guard.sandbox.places import KINDS, places
 
 MANY = """
@@ -26,7 +26,7 @@ except OSError:
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_s10_a_command_has_no_more_processes_than_it_may(kind):
-    if os.geteuid() == 0 and not joining_words(512):
+    if os.geteuid() == 0 and not command_group(512):
         pytest.skip("root's processes are limited by control groups alone, and these cannot be written here")
     with places(kind) as made:
         (made.work / "many.py").write_text(MANY)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import shlex
-import subprocess
 import sys
 import tempfile
 import time
@@ -230,7 +229,7 @@ async def _run(
         scratch / "running",
         confined=confined,
         limits=CommandLimits(0, 0),
-        reads=reads.fileno() if reads else subprocess.DEVNULL,
+        reads=reads.fileno() if reads else None,
         errors=errors.fileno() if errors else None,
     )
     try:

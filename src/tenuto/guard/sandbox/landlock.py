@@ -9,6 +9,7 @@ Modes, owners, times and attributes are no rights of it either: a supervisor in 
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
@@ -86,18 +87,23 @@ def confine(policy: Policy, version: int, report: str, *, asks: bool) -> Confine
     rules += [(READ_FILE | WRITE_FILE | _DEVICE_REQUESTS, os.path.realpath(place)) for place in _DEVICES]
     rules.append((everything & ~_DEVICE_REQUESTS, _SHARED))
     signals = version < _SCOPED_VERSION
-    families = (AF_INET, AF_INET6, AF_NETLINK) if policy.network else ()
-    fitted = tuple((rights & handled & _fitting(place), place) for rights, place in rules if os.path.exists(place))
+    fitted = ((rights & handled & _fitting(place), place) for rights, place in rules)
     return Confinement(
         handled=handled,
         scoped=0 if signals else _SCOPES,
-        rules=fitted[:_MOST_RULES],
-        filter=make_filter(families, outward_steps(asks=asks, signals=signals)).hex(),
+        rules=tuple(rule for rule in fitted if rule[0])[:_MOST_RULES],
+        filter=_filter(network=policy.network, asks=asks, signals=signals),
         kept_capabilities=KEPT_CAPABILITIES if os.geteuid() == 0 else (),
         asked=tuple(asked_calls(signals=signals).items()) if asks else (),
         changed=tuple(_changed_places(policy)),
         report=report,
     )
+
+
+@functools.cache
+def _filter(*, network: bool, asks: bool, signals: bool) -> str:
+    families = (AF_INET, AF_INET6, AF_NETLINK) if network else ()
+    return make_filter(families, outward_steps(asks=asks, signals=signals)).hex()
 
 
 def _changed_places(policy: Policy) -> Iterator[str]:
@@ -125,7 +131,7 @@ def beside(hidden: Sequence[str], shown: Iterable[str], place: str = "/") -> Ite
 
 
 def _fitting(place: str) -> int:
-    """Return the rights that may be given on a place: those on folders are refused for a file."""
+    """Return the rights that may be given on a place, none on one that is gone: a file cannot have those on folders."""
     try:
         return -1 if stat.S_ISDIR(os.stat(place).st_mode) else _OF_A_FILE
     except OSError:

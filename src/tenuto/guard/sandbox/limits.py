@@ -8,17 +8,15 @@ import os
 from pathlib import Path
 
 _GROUPS = "/sys/fs/cgroup"
-_JOIN = 'echo $$ >"$1" && shift && exec "$@"'
 _LIMIT = 'ulimit -u "$1" 2>/dev/null || ulimit -p "$1"; [ "$2" = 0 ] || ulimit -v "$2"; shift 2; exec "$@"'
 
 
-def joining_words(processes: int) -> list[str]:
-    """Return what stands before a command of root so that all commands together have so many processes at most.
+def command_group(processes: int) -> str:
+    """Return the control group in which all commands of root together have so many processes at most.
 
     Empty for others, and where control groups cannot be written: then nothing limits root.
     """
-    group = _make_group(processes) if processes and os.geteuid() == 0 else ""
-    return ["/bin/sh", "-c", _JOIN, "sh", f"{group}/cgroup.procs"] if group else []
+    return _make_group(processes) if processes and os.geteuid() == 0 else ""
 
 
 def limiting_words(processes: int, memory: int) -> list[str]:

@@ -10,12 +10,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
 from tenuto.guard.sandbox.filters import AF_INET, AF_INET6, AF_NETLINK, AF_UNIX, is_known_machine, make_filter
+from tenuto.guard.sandbox.launching.starting import try_command
 from tenuto.guard.sandbox.policy import Policy, pwd_home
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ KINDS: tuple[Kind, ...] = ("bubblewrap", "landlock", "seatbelt")
 _TRIAL_SECONDS = 10.0
 _REASON_CHARS = 200
 UNJUDGED = "modes, owners, times and attributes of files cannot be changed, in the workspace either"
-LAUNCHER = Path(__file__).with_name("launcher.py")
 
 
 class Machine(Struct, frozen=True):
@@ -112,15 +111,7 @@ def _try_landlock() -> tuple[str, str]:
 
 def _try_confined(trial: Confinement, line: str) -> str:
     """Run a shell line so; return what went wrong, empty for nothing."""
-    confinement = open_confinement(encode_confinement(trial))
-    life, held = os.pipe()
-    seen, status = os.pipe()
-    try:
-        words = launcher_words(life, status, confinement, 0)
-        return _run([*words, "/bin/sh", "-c", line], (life, status, confinement))
-    finally:
-        for descriptor in (life, held, seen, status, confinement):
-            _close(descriptor)
+    return try_command(["/bin/sh", "-c", line], _TRIAL_SECONDS, confinement=encode_confinement(trial))
 
 
 def _find_weakness(kind: Kind) -> str:
@@ -170,14 +161,6 @@ def _run(words: Sequence[str], descriptors: tuple[int, ...]) -> str:
     return "" if ran.returncode == 0 else (said or f"exit code {ran.returncode}")[:_REASON_CHARS]
 
 
-def launcher_words(
-    life: int, status: int, confinement: int, processes: int, namespaces: Sequence[int] = ()
-) -> list[str]:
-    """Return the command line of the launcher, to which the command is added; it costs some 8 ms."""
-    numbers = map(str, (life, status, confinement, processes, *namespaces))
-    return [sys.executable or "python3", "-I", "-S", "-E", str(LAUNCHER), *numbers, "--"]
-
-
 def encode_confinement(confinement: Confinement) -> bytes:
     """Return a confinement as the launcher reads it."""
     kept = " ".join(map(str, confinement.kept_capabilities))
@@ -188,24 +171,21 @@ def encode_confinement(confinement: Confinement) -> bytes:
     return "\0".join(lines).encode("utf-8", "surrogateescape")
 
 
-def open_confinement(data: bytes) -> int:
-    """Return a descriptor from which the launcher reads, -1 where there is nothing to read."""
-    return _hold("confinement", data) if data else -1
-
-
 def open_filter() -> int:
     """Return a descriptor from which bubblewrap reads its filter of system calls, -1 for an unknown processor."""
-    return _hold("filter", make_filter((AF_UNIX, AF_INET, AF_INET6, AF_NETLINK)))
-
-
-def _hold(name: str, data: bytes) -> int:
+    data = _filter()
     if not data:
         return -1
-    descriptor = os.memfd_create(f"tenuto-{name}")
+    descriptor = os.memfd_create("tenuto-filter")
     with contextlib.suppress(OSError):
         os.write(descriptor, data)
     os.lseek(descriptor, 0, os.SEEK_SET)
     return descriptor
+
+
+@functools.cache
+def _filter() -> bytes:
+    return make_filter((AF_UNIX, AF_INET, AF_INET6, AF_NETLINK))
 
 
 def _close(descriptor: int) -> None:

@@ -175,11 +175,12 @@ def _in_bubblewrap(
     policy: Policy, environ: Mapping[str, str], program: str, network: SessionNetwork | None
 ) -> Confined:
     from tenuto.guard.sandbox.bubblewrap import CACHES, TEMPORARY, bubblewrap_words, prepare_private
+    from tenuto.guard.sandbox.launching.starting import FIRST_PASSED
     from tenuto.guard.sandbox.machine import open_filter
 
     prepare_private(policy.private)
     filtered = open_filter()
-    words = bubblewrap_words(program, policy, environ.get("PATH", ""), filtered)
+    words = bubblewrap_words(program, policy, environ.get("PATH", ""), FIRST_PASSED if filtered >= 0 else -1)
     return Confined(
         kind="bubblewrap",
         words=tuple(words),

@@ -13,14 +13,11 @@ import codecs
 import contextlib
 import errno
 import fcntl
-import functools
 import os
 import signal
 import struct
-import subprocess
 import termios
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -34,6 +31,7 @@ from tenuto.tool.output import format_size, notice_text
 from tenuto.tool.process.left_running import VARIABLE, RunningRecord, tree_members
 
 if TYPE_CHECKING:
+    from tenuto.guard.sandbox.launching.starting import Launcher
     from tenuto.guard.sandbox.sandbox import Confined
 
 _END_BYTES = 256_000
@@ -217,6 +215,8 @@ TERM_SECONDS = 1.0
 GONE_SECONDS = 1.5
 """How long the kernel has to remove what was killed."""
 _POLL_SECONDS = 0.03
+_KILLED = 137
+"""The exit code where the launcher said nothing before it was gone."""
 _REMOVED = ("SSH_ASKPASS", "SUDO_ASKPASS", "SYSTEMD_EDITOR")
 """What prompts, and is off only where it is not set at all."""
 _SET = {
@@ -261,9 +261,10 @@ class Command:
     """A running command. Everything happens on the loop that it was started on."""
 
     def __init__(
-        self, popen: subprocess.Popen[bytes], ends: _Ends, collector: Collector, record: RunningRecord, status: int
+        self, launcher: Launcher, ends: _Ends, collector: Collector, record: RunningRecord, status: int
     ) -> None:
-        self._popen = popen
+        self._launcher = launcher
+        self._is_reaped = False
         self._typing = ends.typing
         self._record = record
         self._pipe = pipe = ends.reading
@@ -282,7 +283,7 @@ class Command:
     @property
     def pid(self) -> int:
         """The process id of what stands over the shell, which is also the id of its group and session."""
-        return self._popen.pid
+        return self._launcher.pid
 
     def leaves_something(self) -> bool:
         """Whether the shell has ended and something that it started still runs or holds its output."""
@@ -294,7 +295,7 @@ class Command:
         """Return the live processes of the command's session, and what went from it to another one."""
         members = tree_members(self.pid)
         # The id of a session that has died out can be given to a stranger: its leader would be alive again.
-        return [] if self._popen.returncode is not None and self.pid in members else members
+        return [] if self._is_reaped and self.pid in members else members
 
     async def end(self, patience: float = TERM_SECONDS) -> None:
         """End the whole session: ask first, kill after so many seconds. When cancelled meanwhile, kill at once."""
@@ -395,13 +396,14 @@ class Command:
         self._loop.remove_reader(self._status)
         os.close(self._status)
         self._is_alone = True
-        code = self._popen.wait()
-        self._note_exit(code)
+        self._is_reaped = True
+        self._launcher.reap()
+        self._note_exit(_KILLED)
         self._forget()
 
     def _note_exit(self, code: int) -> None:
         if not self.exited.done():
-            self.exited.set_result(code if code >= 0 else 128 - code)
+            self.exited.set_result(code)
             self._forget()
 
     def _forget(self) -> None:
@@ -431,89 +433,65 @@ def start_command(
     stdin: Stdin = "none",
     confined: Confined | None = None,
     limits: CommandLimits = CommandLimits(),  # noqa: B008
-    reads: int = subprocess.DEVNULL,
+    reads: int | None = None,
     errors: int | None = None,
 ) -> Command:
     """Start `text` in a shell of its own, written down in `records` for as long as anything of it runs.
 
     `confined` is how it is held by the sandbox; it is closed here. With `stdin` "none" it reads from the descriptor
-    `reads`, and `errors` takes its standard error, where that is to be apart from its output; both stay the caller's.
+    `reads`, if there is one, and `errors` takes its standard error, if that is to be apart; both stay the caller's.
 
     Must be called on a running loop. Raises `OSError` (no such directory).
     """
     hide_memory()
-    ends = _open_ends(stdin)
-    over = _stand_over(confined, limits)
+    from tenuto.guard.sandbox.launching.starting import Order, launch
+    from tenuto.guard.sandbox.limits import command_group, limiting_words
+
+    counts_inside = confined is not None and confined.kind == "bubblewrap"
+    inner = limiting_words(limits.processes if counts_inside else 0, limits.memory)
     record = RunningRecord(records, text)
+    ends = _open_ends(stdin)
+    status, theirs = os.pipe()
     try:
-        popen = subprocess.Popen(
-            [*over.words, find_shell(), "-c", text],
-            stdin=reads if stdin == "none" else ends.stdin,
-            stdout=ends.output,
-            stderr=ends.output if errors is None else errors,
-            cwd=cwd,
-            env={**shell_environment(confined.environ if confined else environ), VARIABLE: record.word},
-            start_new_session=True,
-            pass_fds=over.passed,
-            # One system call and no lock: nothing in it can wait for another thread.
-            preexec_fn=partial(fcntl.ioctl, ends.stdin, termios.TIOCSCTTY, 0) if stdin == "tty" else None,  # noqa: PLW1509
+        launcher = launch(
+            Order(
+                words=(*(confined.words if confined else ()), *inner, find_shell(), "-c", text),
+                environ={**shell_environment(confined.environ if confined else environ), VARIABLE: record.word},
+                cwd=os.fspath(cwd),
+                status=theirs,
+                stdin=reads if stdin == "none" else ends.stdin,
+                output=ends.output,
+                errors=ends.output if errors is None else errors,
+                has_terminal=stdin == "tty",
+                processes=0 if counts_inside or os.geteuid() == 0 else limits.processes,
+                namespaces=confined.namespaces if confined else (),
+                passed=confined.descriptors if confined else (),
+                confinement=confined.confinement if confined else b"",
+            ),
+            command_group(limits.processes),
         )
-        record.started(popen.pid)
+        record.started(launcher.pid)
     except BaseException:
         record.remove()
-        for descriptor in {ends.reading, ends.typing, over.status} - {-1}:
+        for descriptor in {ends.reading, ends.typing, status} - {-1}:
             os.close(descriptor)
         raise
     finally:
-        for descriptor in {ends.stdin, ends.output, *over.ours} - {subprocess.DEVNULL}:
-            os.close(descriptor)
-    command = Command(popen, ends, collector, record, over.status)
+        for descriptor in {ends.stdin, ends.output, theirs}:
+            if descriptor is not None:
+                os.close(descriptor)
+        if confined is not None:
+            confined.close()
+    command = Command(launcher, ends, collector, record, status)
     _started[:] = [one for one in _started if not one.exited.done() or one.leaves_something()]
     _started.append(command)
     return command
 
 
-class _Over(Struct, frozen=True):
-    """What stands over a command: its words, what it is passed, what is closed here then, and where its end is told."""
-
-    words: tuple[str, ...]
-    passed: tuple[int, ...]
-    ours: tuple[int, ...]
-    status: int
-
-
-def _stand_over(confined: Confined | None, limits: CommandLimits) -> _Over:
-    """Return the launcher, which ends everything when this process is gone, and what is behind it."""
-    from tenuto.guard.sandbox.limits import joining_words, limiting_words
-    from tenuto.guard.sandbox.machine import launcher_words, open_confinement
-
-    counts_inside = confined is not None and confined.kind == "bubblewrap"
-    inner = limiting_words(limits.processes if counts_inside else 0, limits.memory)
-    outside = 0 if counts_inside or os.geteuid() == 0 else limits.processes
-    status, theirs = os.pipe()
-    confinement = open_confinement(confined.confinement) if confined is not None else -1
-    namespaces = confined.namespaces if confined is not None else ()
-    ours = (theirs, *((confinement,) if confinement >= 0 else ()), *(confined.descriptors if confined else ()))
-    ours = (*ours, *namespaces)
-    words = (*joining_words(limits.processes), *launcher_words(_life(), theirs, confinement, outside, namespaces))
-    return _Over((*words, *(confined.words if confined else ()), *inner), (_life(), *ours), ours, status)
-
-
-@functools.cache
-def _life() -> int:
-    """Return the end of a pipe that every launcher reads; the other end is open for as long as this process lives."""
-    reading, writing = os.pipe()
-    _held_open.append(writing)
-    return reading
-
-
-_held_open: list[int] = []
-
-
 class _Ends(Struct, frozen=True):
     """Descriptors: what the command gets, and what stays here to read its output and to type (-1: nothing)."""
 
-    stdin: int
+    stdin: int | None
     output: int
     reading: int
     typing: int = -1
@@ -529,7 +507,7 @@ def _open_ends(stdin: Stdin) -> _Ends:
         return _Ends(theirs, theirs, mine, mine)
     reading, writing = os.pipe()
     if stdin == "none":
-        return _Ends(subprocess.DEVNULL, writing, reading)
+        return _Ends(None, writing, reading)
     theirs, mine = os.pipe()
     os.set_blocking(mine, False)
     return _Ends(theirs, writing, reading, mine)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from tenuto.guard.sandbox.machine import launcher_words
+from tenuto.guard.sandbox.launching.starting import try_command
 
 _OPENER = Path(__file__).with_name("opener.py")
 _SECONDS = 10.0
@@ -89,15 +89,9 @@ def why_no_network(bubblewrap: str) -> str:
 
 def _try_entering(network: SessionNetwork, bubblewrap: str) -> None:
     """Run a command in it, as the launcher does: a bubblewrap that is root's makes what its user may not enter."""
-    life, held = os.pipe()
-    status = os.open(os.devnull, os.O_WRONLY)
-    try:
-        words = launcher_words(life, status, -1, 0, network.namespaces)
-        words += [bubblewrap, "--unshare-pid", "--ro-bind", "/", "/", "--", "/bin/sh", "-c", "exit 0"]
-        _run(words, (life, status, *network.namespaces))
-    finally:
-        for descriptor in (life, held, status):
-            os.close(descriptor)
+    words = [bubblewrap, "--unshare-pid", "--ro-bind", "/", "/", "--", "/bin/sh", "-c", "exit 0"]
+    if fault := try_command(words, _SECONDS, namespaces=network.namespaces):
+        raise OSError(fault[:_REASON_CHARS])
 
 
 def _run(words: list[str], passed: tuple[int, ...]) -> None:

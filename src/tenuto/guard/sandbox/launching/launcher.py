@@ -1,67 +1,101 @@
-"""Stands over one command: started as a file of its own, with nothing of Tenuto's imported.
+"""Stands over one command: a fork of `starter`, with nothing of Tenuto's imported.
 
 It is the parent that every orphan of the command comes to (a subreaper), so what called `setsid` or forked twice is
 still its child's child. It says how the shell ended, stays for as long as anything else runs, and ends all of it when
 the pipe that Tenuto holds is closed: that is what happens at `kill -9`. With a confinement it has the command held by
 Landlock and a filter of system calls before it begins, and answers the calls that the filter asks about (`supervisor`).
-
-    python -I -S -E launcher.py LIFE STATUS CONFINEMENT PROCESSES [NAMESPACE …] -- COMMAND …
-
-LIFE, STATUS, CONFINEMENT are descriptors (-1: none); PROCESSES is the most processes of the user's, 0 for no limit.
-The command enters each NAMESPACE, which are descriptors too: those of the session's network.
 """
 
 from __future__ import annotations
 
+import ctypes
+import fcntl
+import marshal
 import os
+import resource
 import select
+import struct
 import sys
+import termios
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal as _signal
-    from typing import Any
+    import socket as _socket
+    from collections.abc import Sequence
+    from typing import Any, NoReturn
 
-    from tenuto.guard.sandbox.supervisor import Supervisor
+    from tenuto.guard.sandbox.launching.supervisor import Supervisor
 else:
-    import _signal  # `signal` takes 3 ms to import
+    import _signal  # `signal` takes 3 ms to import, `socket` 5 ms
+    import _socket
 
-SET_SUBREAPER, NO_NEW_RIGHTS, DROP_BOUND, SET_FILTER = 36, 38, 24, 22
+    Supervisor = __import__("supervisor").Supervisor  # the file beside this one
+
+SET_SUBREAPER, NO_NEW_RIGHTS, DROP_BOUND, SET_FILTER, SET_DUMPABLE = 36, 38, 24, 22, 4
 BY_FILTER, ASKS_HERE, WAITS_FOR_ANSWER = 1, 1 << 3, 1 << 5
 HIGHEST_CAPABILITY = 63
 ADD_RULE, RESTRICT_SELF = 445, 446
 CREATE_RULESET = 444
+STREAMS = 3
+FIRST_PASSED, HIGHER = STREAMS, 64
+"""The first number of what is passed on, and one above all that are taken before."""
 KILLED_TIMES = 200
 SETTLING_LOOKS, SETTLING_SECONDS = 4, 0.01
 GIVEN_UP = 126
+LIBC: Any = ctypes.CDLL(None, use_errno=True) if sys.platform.startswith("linux") else None
+PLAIN_LIBC: Any = ctypes.PyDLL(None) if LIBC is not None else None
+"""Half as dear a call, whose fault nobody asks for."""
+NOT_IGNORED = [getattr(_signal, name) for name in ("SIGPIPE", "SIGXFSZ") if hasattr(_signal, name)]
+"""What an interpreter ignores."""
 IGNORED = (_signal.SIGTERM, _signal.SIGHUP, _signal.SIGINT, _signal.SIGQUIT)
 
 
-def main(words: list[str]) -> int:
-    """Run the command; returns its exit code, which goes through the status pipe as well."""
-    life, status, confinement, processes, *namespaces = (int(word) for word in words[: words.index("--")])
-    command = words[words.index("--") + 1 :]
-    libc = _libc()
-    if libc is not None:
-        libc.prctl(SET_SUBREAPER, 1, 0, 0, 0)
-    held = _Held(_read_all(confinement)) if confinement >= 0 else None
+class Order:
+    """A command as `starting` sends it: its words and environment, what it gets, by what it is held."""
+
+    def __init__(self, data: bytes, descriptors: Sequence[int]) -> None:
+        """Read it."""
+        self.words, self.environ, self.processes, given, self.has_terminal, confinement = marshal.loads(data)
+        self.folder, self.status, *others = descriptors
+        inputs, namespaces = given
+        self.streams = others[:inputs]
+        """Its standard input, output and error; without the first it has an empty one."""
+        self.namespaces = others[inputs : inputs + namespaces]
+        self.passed = others[inputs + namespaces :]
+        self.held = _Held(confinement) if confinement else None
+
+
+def stand_over(order: Order, life: int) -> NoReturn:
+    """Run the command in a session of its own; its exit code goes through the status pipe. Does not return."""
+    try:
+        os.setsid()
+        os._exit(_run(order, life))
+    except BaseException:  # noqa: BLE001 - a fork must not go on as what it was forked from
+        _tell(order.status, b"%d+\n" % GIVEN_UP)
+        os._exit(GIVEN_UP)
+
+
+def _run(order: Order, life: int) -> int:
+    if order.has_terminal:
+        fcntl.ioctl(order.streams[0], termios.TIOCSCTTY, 0)
+    if LIBC is not None:
+        LIBC.prctl(SET_SUBREAPER, 1, 0, 0, 0)
+    if len(order.streams) < STREAMS:
+        order.streams.insert(0, os.open(os.devnull, os.O_RDWR))
+    held = order.held
     asked = held.make_pair() if held is not None and held.calls else None
     ours, wakes = os.pipe()
     os.set_blocking(wakes, False)
     _signal.set_wakeup_fd(wakes)
     _signal.signal(_signal.SIGCHLD, lambda _number, _frame: None)
-    shell = os.fork()
-    if shell == 0:
-        for descriptor in (life, status):
-            os.close(descriptor)
-        _become(libc, held, processes, command, namespaces)
-    for descriptor in namespaces:
-        os.close(descriptor)
-    supervisor = _supervise(libc, asked, held) if held is not None and asked is not None else None
+    shell = _spawn(order) if held is None else _fork(order, held)
+    for descriptor in (order.folder, *order.streams, *order.namespaces, *order.passed):
+        os.close(descriptor)  # nobody waits for the end of an output because this process holds it
+    supervisor = _supervise(asked, held) if held is not None and asked is not None else None
     for number in IGNORED:
         _signal.signal(number, _signal.SIG_IGN)
-    _let_go_of_output()
-    return _stand_by(shell, life, status, ours, supervisor)
+    return _stand_by(shell, life, order.status, ours, supervisor)
 
 
 class _Held:
@@ -81,27 +115,19 @@ class _Held:
 
     def make_pair(self) -> Any:
         """Make the pair; return the end at which the listener comes."""
-        import _socket  # `socket` takes 5 ms to import
-
         asked, self.asks = _socket.socketpair()
         return asked
 
 
-def _supervise(libc: Any, asked: Any, held: _Held) -> Supervisor | None:
+def _supervise(asked: Any, held: _Held) -> Supervisor | None:
     """Return who answers the calls that the filter asks about; `None` where the command could not be held at all."""
     held.asks.close()
     _, sent, _, _ = asked.recvmsg(1, 64)
     asked.close()
     if not sent:
         return None
-    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-    if TYPE_CHECKING:
-        from tenuto.guard.sandbox import supervisor
-    else:
-        supervisor = __import__("supervisor")  # the file beside this one; its compiled form is kept
-    del sys.path[0]
-    return supervisor.Supervisor(
-        libc,
+    return Supervisor(
+        LIBC,
         int.from_bytes(sent[0][2][:4], sys.byteorder),
         {int(number): name for name, number in held.calls.items()},
         held.places,
@@ -113,16 +139,16 @@ def _stand_by(shell: int, life: int, status: int, ours: int, supervisor: Supervi
     code: int | None = None
     alone = False
     watched = select.poll()
-    for descriptor in (life, ours):
-        watched.register(descriptor, select.POLLIN)
+    watched.register(life, 0)  # what is told here is that Tenuto is gone, or that nobody asks for this command
+    watched.register(status, 0)
+    watched.register(ours, select.POLLIN)
     if supervisor is not None:
         watched.register(supervisor.listener, select.POLLIN)
     while not alone:
         for descriptor, events in watched.poll():
-            if descriptor == life:
-                if not os.read(life, 1):
-                    _end_everything()
-                    os._exit(137)
+            if descriptor in (life, status):
+                _end_everything()
+                os._exit(137)
             elif descriptor != ours:
                 if not events & select.POLLIN:
                     watched.unregister(descriptor)  # nobody is left who could ask
@@ -169,13 +195,6 @@ def _reap(shell: int, code: int | None) -> tuple[int | None, bool]:
             code = code if code >= 0 else 128 - code
 
 
-def _let_go_of_output() -> None:
-    """Nobody waits for the end of an output because this process holds it."""
-    nothing = os.open(os.devnull, os.O_RDWR)
-    for descriptor in (0, 1, 2):
-        os.dup2(nothing, descriptor)
-
-
 def _end_everything() -> None:
     """Kill all descendants, until there are none: each look finds what was forked since the last."""
     for _ in range(KILLED_TIMES):
@@ -216,39 +235,62 @@ def _descendants() -> list[int]:
     return found
 
 
-def _become(libc: Any, held: _Held | None, most: int, command: list[str], namespaces: list[int]) -> None:
-    """Turn this child into the command, confined."""
+def _spawn(order: Order) -> int:
+    """Start the command as it is, which costs less than a fork. Its limits and namespaces are those of this process."""
+    try:
+        _prepare(order)
+        actions = [(os.POSIX_SPAWN_DUP2, descriptor, number) for number, descriptor in _numbered(order)]
+        return os.posix_spawn(order.words[0], order.words, order.environ, file_actions=actions, setsigdef=NOT_IGNORED)
+    except BaseException as error:
+        _complain(order, error)
+        raise
+
+
+def _fork(order: Order, held: _Held) -> int:
+    """Start the command in a copy of this process, which is held before it becomes the command."""
+    shell = os.fork()
+    if shell:
+        return shell
     try:
         _signal.set_wakeup_fd(-1)
-        for number in (_signal.SIGCHLD, _signal.SIGPIPE):
+        for number in (_signal.SIGCHLD, *NOT_IGNORED):
             _signal.signal(number, _signal.SIG_DFL)
-        if hasattr(_signal, "SIGXFSZ"):
-            _signal.signal(_signal.SIGXFSZ, _signal.SIG_DFL)
-        if most:
-            _limit_processes(most)
-        for descriptor in namespaces:
-            _enter(libc, descriptor)
-        if held is not None:
-            _confine(libc, held)
-        os.execvp(command[0], command)
+        pairs = _numbered(order)
+        _prepare(order)
+        _confine(held)
+        for number, descriptor in pairs:
+            os.dup2(descriptor, number)
+        os.execve(order.words[0], order.words, order.environ)
     except BaseException as error:  # noqa: BLE001 - a copy of this process must not go on as it
-        os.write(2, f"{command[0]}: {error}\n".encode())
+        _complain(order, error)
     os._exit(GIVEN_UP)
 
 
-def _enter(libc: Any, descriptor: int) -> None:
-    """Go into a namespace. What rights that gives in it end with the next program. Raises `OSError`."""
-    import ctypes
+def _numbered(order: Order) -> list[tuple[int, int]]:
+    """Return what the command gets under which number; what is passed on lies above all numbers first."""
+    moved = [fcntl.fcntl(one, fcntl.F_DUPFD_CLOEXEC, HIGHER) for one in order.passed]
+    return [*enumerate(order.streams), *enumerate(moved, FIRST_PASSED)]
 
-    if libc.setns(descriptor, 0) < 0:
+
+def _prepare(order: Order) -> None:
+    if order.processes:
+        _limit_processes(order.processes)
+    for descriptor in order.namespaces:
+        _enter(descriptor)
+
+
+def _complain(order: Order, error: BaseException) -> None:
+    os.write(order.streams[-1], order.words[0] + f": {error}\n".encode("utf-8", "replace"))
+
+
+def _enter(descriptor: int) -> None:
+    """Go into a namespace. What rights that gives in it end with the next program. Raises `OSError`."""
+    if LIBC.setns(descriptor, 0) < 0:
         raise OSError(ctypes.get_errno(), "the session's network: " + os.strerror(ctypes.get_errno()))
-    os.close(descriptor)
 
 
 def _limit_processes(most: int) -> None:
     """Allow so many more than the user has now: the limit is the user's, and root has none."""
-    import resource
-
     most += _processes_of_user()
     _, hard = resource.getrlimit(resource.RLIMIT_NPROC)
     if hard == resource.RLIM_INFINITY or most < hard:
@@ -270,13 +312,11 @@ def _processes_of_user() -> int:
     return count
 
 
-def _confine(libc: Any, held: _Held) -> None:
+def _confine(held: _Held) -> None:
     """Hold this process, and what it starts. Raises `OSError` where the kernel refuses.
 
     The listener of the filter, where there is one, goes to the process that answers.
     """
-    import ctypes
-    import struct
 
     def checked(result: int, what: str) -> int:
         if result < 0:
@@ -284,58 +324,39 @@ def _confine(libc: Any, held: _Held) -> None:
         return result
 
     head = struct.pack("=QQQ", held.handled, 0, held.scoped) if held.scoped else struct.pack("=Q", held.handled)
-    ruleset = checked(libc.syscall(CREATE_RULESET, head, ctypes.c_size_t(len(head)), 0), "landlock")
+    ruleset = checked(LIBC.syscall(CREATE_RULESET, head, ctypes.c_size_t(len(head)), 0), "landlock")
     for rights, place in zip(held.rules[0::2], held.rules[1::2], strict=False):
         try:
             opened = os.open(place, os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW)
         except OSError:
             continue  # it is gone, and so needs no right
-        libc.syscall(ADD_RULE, ruleset, 1, struct.pack("=Qi", int(rights), opened), 0)
+        PLAIN_LIBC.syscall(ADD_RULE, ruleset, 1, struct.pack("=Qi", int(rights), opened), 0)
         os.close(opened)
     if held.kept:
-        _drop_capabilities(libc, held.kept)
-    checked(libc.prctl(NO_NEW_RIGHTS, 1, 0, 0, 0), "no new rights")
-    checked(libc.syscall(RESTRICT_SELF, ruleset, 0), "landlock")
+        _drop_capabilities(held.kept)
+    checked(LIBC.prctl(NO_NEW_RIGHTS, 1, 0, 0, 0), "no new rights")
+    checked(LIBC.syscall(RESTRICT_SELF, ruleset, 0), "landlock")
     os.close(ruleset)
     code = ctypes.create_string_buffer(held.program, len(held.program))
     frame = struct.pack("@HP", len(held.program) // 8, ctypes.addressof(code))
     if held.asks is None:
-        checked(libc.prctl(SET_FILTER, 2, ctypes.c_char_p(frame), 0, 0), "seccomp")
+        checked(LIBC.prctl(SET_FILTER, 2, ctypes.c_char_p(frame), 0, 0), "seccomp")
         return
     number, flags = int(held.calls["seccomp"]), ASKS_HERE | WAITS_FOR_ANSWER
-    listener = checked(libc.syscall(number, BY_FILTER, flags, ctypes.c_char_p(frame)), "seccomp")
+    listener = checked(LIBC.syscall(number, BY_FILTER, flags, ctypes.c_char_p(frame)), "seccomp")
     held.asks.sendmsg([b"."], [(1, 1, struct.pack("=i", listener))])
     os.close(listener)
 
 
-def _drop_capabilities(libc: Any, kept: set[int]) -> None:
-    import struct
-
+def _drop_capabilities(kept: set[int]) -> None:
     for number in range(HIGHEST_CAPABILITY):
         if number not in kept:
-            libc.prctl(DROP_BOUND, number, 0, 0, 0)
+            LIBC.prctl(DROP_BOUND, number, 0, 0, 0)
     bits = sum(1 << number for number in kept)
-    libc.capset(struct.pack("=Ii", 0x20080522, 0), struct.pack("=6I", bits, bits, 0, 0, 0, 0))
+    LIBC.capset(struct.pack("=Ii", 0x20080522, 0), struct.pack("=6I", bits, bits, 0, 0, 0, 0))
 
 
-def _libc() -> Any:
-    if not sys.platform.startswith("linux"):
-        return None
-    import ctypes
-
-    return ctypes.CDLL(None, use_errno=True)
-
-
-def _read_all(descriptor: int) -> bytes:
-    if descriptor < 0:
-        return b""
-    chunks: list[bytes] = []
-    os.lseek(descriptor, 0, 0)
-    while chunk := os.read(descriptor, 1 << 20):
-        chunks.append(chunk)
-    os.close(descriptor)
-    return b"".join(chunks)
-
-
-if __name__ == "__main__":
-    os._exit(main(sys.argv[1:]))
+def hide_memory() -> None:
+    """Let no other process of the user read the memory of this one, where the system can do that."""
+    if LIBC is not None:
+        LIBC.prctl(SET_DUMPABLE, 0, 0, 0, 0)
