@@ -10,17 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tenuto.cli.arguments import MOST, read_mode, working_directory
+from tenuto.cli.engines import add_engine, can_move, make_engine
 from tenuto.cli.parsing import Parser, add_directory, complain, parse, read_amount, read_number, read_one_of
 from tenuto.config.sources import load_settings
-from tenuto.exit_codes import BAD_USAGE, FAILED, OK
+from tenuto.exit_codes import BAD_USAGE, FAILED, LIMIT_REACHED, OK
 from tenuto.frontend.batch.results import OUTCOMES
 
 if TYPE_CHECKING:
-    from tenuto.frontend.batch.engine import Engine
-    from tenuto.frontend.batch.results import ResultsFile
+    from tenuto.engine.display import QuietDisplay
+    from tenuto.frontend.batch.results import Results
     from tenuto.frontend.batch.tasks import Task
-
-ENGINES = ("processes", "ray")
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -32,10 +31,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     amount, count = read_amount, read_number(1, MOST)
     parser.add_argument("tasks", metavar="TASKS.jsonl", help="the tasks; docs/batch.md has their keys")
-    parser.add_argument("--jobs", type=count, metavar="N", help="agents at the same time; default and most: one a core")
-    parser.add_argument(
-        "--engine", type=read_one_of(ENGINES), default="processes", metavar="{processes,ray}", help="where agents run"
-    )
+    add_engine(parser, "agents")
     parser.add_argument("--max-turns", type=count, metavar="N", help="stop a task after N calls of the model")
     parser.add_argument("--max-cost", type=amount, metavar="DOLLARS", help="stop a task when it has cost so much")
     parser.add_argument("--timeout", type=amount, metavar="SECONDS", help="stop a task after so many seconds")
@@ -64,7 +60,8 @@ def build_parser() -> argparse.ArgumentParser:
 def run_batch(words: tuple[str, ...], home: Path, environ: Mapping[str, str]) -> int:
     """Run `tenuto batch`; returns the exit code."""
     from tenuto.core.errors import UsageError
-    from tenuto.frontend.batch.results import ResultsError, ResultsFile
+    from tenuto.engine.record import RecordTakenError
+    from tenuto.frontend.batch.results import open_results
     from tenuto.frontend.batch.tasks import Defaults, TasksError, read_tasks
 
     options = parse(build_parser(), words)
@@ -77,12 +74,12 @@ def run_batch(words: tuple[str, ...], home: Path, environ: Mapping[str, str]) ->
     try:
         tasks = read_tasks(file, Defaults(cwd, options.model, options.mode or ""))
         _demand_sandbox(tasks, home, environ, sandboxed=not options.no_sandbox)
-        results = ResultsFile(file.with_suffix(".results.jsonl"))
+        results = open_results(file.with_suffix(".results.jsonl"))
     except TasksError as error:
         for line in str(error).split("\n"):
             complain(line)
         return BAD_USAGE
-    except (UsageError, ResultsError) as error:
+    except (UsageError, RecordTakenError) as error:
         return complain(str(error))
     except OSError as error:
         return complain(f"{error.filename or file}: {error.strerror or error}")
@@ -99,11 +96,11 @@ def run_batch(words: tuple[str, ...], home: Path, environ: Mapping[str, str]) ->
 
 
 def _run(
-    options: argparse.Namespace, file: Path, tasks: list[Task], results: ResultsFile, environ: Mapping[str, str]
+    options: argparse.Namespace, file: Path, tasks: list[Task], results: Results, environ: Mapping[str, str]
 ) -> int:
     """Run what is left of the tasks, write the report, and say how it ended. Raises `UsageError` and `OSError`."""
-    from tenuto.frontend.batch.conduct import Conductor, Limits, Places, is_finished, judge, run_conductor
-    from tenuto.frontend.batch.display import Standing, make_display
+    from tenuto.engine.conductor import Conductor, run_conductor
+    from tenuto.frontend.batch.conduct import Batch, Limits, Places, is_finished, judge
     from tenuto.frontend.batch.report import write_report
     from tenuto.private_files import make_directory, replace_file
 
@@ -114,17 +111,14 @@ def _run(
     folder = file.with_suffix(".results")
     places = Places(_worktrees(options.worktrees, file, environ), folder, options.keep_worktrees)
     limits = Limits(options.max_turns, options.max_cost, options.timeout, options.total_cost, options.retries)
-    display = make_display(Standing(len(tasks), len(tasks) - len(left)), as_json=options.json, moves=_can_move(environ))
+    batch = Batch(left, results, limits, places, sandboxed=not options.no_sandbox)
+    display = _make_display(options, len(tasks), len(left), environ)
     begun, code = time.monotonic(), OK
     if left:
-        engine = _make_engine(options, environ)
-        if options.jobs and options.jobs > engine.jobs:
-            complain(f"--jobs {options.jobs}: {engine.jobs} at the same time, one for each core")
+        engine = make_engine(options, environ)
         try:
             with display.shown():
-                code = run_conductor(
-                    lambda: Conductor(engine, results, limits, places, display, sandboxed=not options.no_sandbox), left
-                )
+                code = run_conductor(Conductor(engine, batch, display))
         finally:
             engine.close()
     make_directory(folder)
@@ -133,25 +127,18 @@ def _run(
     standing = display.standing
     rest = f"; {standing.left} left, the same command goes on" if standing.left else ""
     display.close(f"{standing.describe(time.monotonic() - begun)}{rest}. Report: {report}")
+    code = code or (LIMIT_REACHED if batch.is_spent else OK)
     return code or judge([results.latest[task.id] for task in tasks if task.id in results.latest])
 
 
-def _can_move(environ: Mapping[str, str]) -> bool:
-    """Whether standard output is a terminal on which a table can be painted over and over."""
-    from tenuto.tui.first_paint.decide import IMMOVABLE, is_accessible
+def _make_display(options: argparse.Namespace, total: int, left: int, environ: Mapping[str, str]) -> QuietDisplay:
+    """Return what fits standard output."""
+    from tenuto.engine.display import JsonDisplay, LineDisplay, Standing, TableDisplay
 
-    return sys.stdout.isatty() and environ.get("TERM", "") not in IMMOVABLE and not is_accessible(environ)
-
-
-def _make_engine(options: argparse.Namespace, environ: Mapping[str, str]) -> Engine:
-    """Return where agents run. Raises `UsageError`."""
-    if options.engine == "ray":
-        from tenuto.frontend.batch.ray_engine import RayEngine
-
-        return RayEngine(options.jobs)
-    from tenuto.frontend.batch.engine import ProcessEngine
-
-    return ProcessEngine(options.jobs, environ)
+    standing = Standing(total, "task", total - left)
+    if options.json:
+        return JsonDisplay(standing)
+    return TableDisplay(standing) if can_move(sys.stdout, environ) else LineDisplay(standing)
 
 
 def _worktrees(named: str, file: Path, environ: Mapping[str, str]) -> Path:

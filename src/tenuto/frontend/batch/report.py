@@ -6,7 +6,8 @@ import shlex
 from collections import Counter
 from collections.abc import Sequence
 
-from tenuto.frontend.batch.display import describe_cost, words
+from tenuto.engine.display import describe_cost
+from tenuto.frontend.batch.conduct import words
 from tenuto.frontend.batch.results import OUTCOMES, Result
 from tenuto.frontend.batch.tasks import Task
 from tenuto.guard.terminal import sanitize_line
@@ -20,10 +21,11 @@ def write_report(name: str, tasks: Sequence[Task], latest: dict[str, Result]) ->
     """Return the report on the tasks of a file, as Markdown."""
     results = [latest[task.id] for task in tasks if task.id in latest and latest[task.id].task == task.digest]
     seconds = sum(result.duration_ms for result in results) / 1000
+    cost = describe_cost([result.total_cost_usd for result in results])
     lines = [
         f"# {_cell(name)}",
         "",
-        f"{len(results)} of {plural(len(tasks), 'task')} finished. {describe_cost(results)}, "
+        f"{len(results)} of {plural(len(tasks), 'task')} finished. {cost}, "
         f"{format_seconds(seconds)} of work, {plural(sum(result.num_turns for result in results), 'call')} of a model.",
         "",
     ]
