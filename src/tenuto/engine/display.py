@@ -187,7 +187,7 @@ class TableDisplay(QuietDisplay):
         size = os.get_terminal_size(stream.fileno())
         now = time.monotonic()
         with self._lock:
-            rows = draw(self.standing, size.columns, size.lines - 1, now, now - self._begun).rstrip("\n")
+            rows = draw(self.standing, size.columns or 80, (size.lines or 24) - 1, now, now - self._begun).rstrip("\n")
         back = f"\x1b[{self._rows}F" if self._rows else ""
         write_text(f"{back}\x1b[J{rows}", to_errors=self._to_errors, painted=True, flush=True)
         self._rows = rows.count("\n") + 1
