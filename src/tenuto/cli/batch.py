@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from tenuto.frontend.batch.results import OUTCOMES
 
 if TYPE_CHECKING:
     from tenuto.engine.display import QuietDisplay
+    from tenuto.frontend.batch.conduct import Item
     from tenuto.frontend.batch.results import Results
     from tenuto.frontend.batch.tasks import Task
 
@@ -26,11 +28,14 @@ def build_parser() -> argparse.ArgumentParser:
     """Return the parser of the words behind `tenuto batch`."""
     parser = Parser(
         prog="tenuto batch",
-        description="Run headless agents over many tasks, one JSON object a line. Results stand beside the file, and a "
-        "second run goes on behind them. Exits with 0 when all tasks are done, with 1 when some are not.",
+        description="Run headless agents over many tasks, one JSON object a line, or over tasks of Harbor. "
+        "Results stand beside the file or folder, and a second run goes on behind them. Exits with 0 when all "
+        "tasks are done, with 1 when some are not.",
     )
     amount, count = read_amount, read_number(1, MOST)
-    parser.add_argument("tasks", metavar="TASKS.jsonl", help="the tasks; docs/batch.md has their keys")
+    parser.add_argument(
+        "tasks", metavar="TASKS", help="a file of tasks (docs/batch.md has their keys) or a folder of Harbor tasks"
+    )
     add_engine(parser, "agents")
     parser.add_argument("--max-turns", type=count, metavar="N", help="stop a task after N calls of the model")
     parser.add_argument("--max-cost", type=amount, metavar="DOLLARS", help="stop a task when it has cost so much")
@@ -52,6 +57,9 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--no-sandbox", action="store_true", help="run commands and checks without a sandbox")
     parser.add_argument("--keep-worktrees", action="store_true", help="keep worktrees in which something was changed")
     parser.add_argument("--worktrees", default="", metavar="DIR", help="where worktrees are made; default: your cache")
+    parser.add_argument(
+        "--harbor-config", type=Path, metavar="FILE", help="Harbor's own settings of a trial, as JSON or YAML"
+    )
     add_directory(parser, "what paths of the tasks are seen from")
     parser.add_argument("--json", action="store_true", help="results as JSON lines on standard output")
     return parser
@@ -62,7 +70,7 @@ def run_batch(words: tuple[str, ...], home: Path, environ: Mapping[str, str]) ->
     from tenuto.core.errors import UsageError
     from tenuto.engine.record import RecordTakenError
     from tenuto.frontend.batch.results import open_results
-    from tenuto.frontend.batch.tasks import Defaults, TasksError, read_tasks
+    from tenuto.frontend.batch.tasks import TasksError
 
     options = parse(build_parser(), words)
     if isinstance(options, int):
@@ -72,9 +80,10 @@ def run_batch(words: tuple[str, ...], home: Path, environ: Mapping[str, str]) ->
         return complain(cwd)
     file = Path(options.tasks).expanduser().resolve()
     try:
-        tasks = read_tasks(file, Defaults(cwd, options.model, options.mode or ""))
-        _demand_sandbox(tasks, home, environ, sandboxed=not options.no_sandbox)
-        results = open_results(file.with_suffix(".results.jsonl"))
+        tasks = (
+            _read_trials(options, file, environ) if file.is_dir() else _read_tasks(options, file, cwd, home, environ)
+        )
+        results = open_results(_beside(file, ".results.jsonl"))
     except TasksError as error:
         for line in str(error).split("\n"):
             complain(line)
@@ -95,8 +104,42 @@ def run_batch(words: tuple[str, ...], home: Path, environ: Mapping[str, str]) ->
         results.close()
 
 
+def _read_tasks(
+    options: argparse.Namespace, file: Path, cwd: Path, home: Path, environ: Mapping[str, str]
+) -> Sequence[Item]:
+    """Return the tasks of a file. Raises `TasksError`, `UsageError` and `OSError`."""
+    from tenuto.core.errors import UsageError
+    from tenuto.frontend.batch.tasks import Defaults, read_tasks
+
+    if options.harbor_config is not None:
+        raise UsageError("--harbor-config goes with a folder of Harbor tasks")
+    tasks = read_tasks(file, Defaults(cwd, options.model, options.mode or ""))
+    _demand_sandbox(tasks, home, environ, sandboxed=not options.no_sandbox)
+    return tasks
+
+
+def _read_trials(options: argparse.Namespace, folder: Path, environ: Mapping[str, str]) -> Sequence[Item]:
+    """Return the tasks of a data set. Raises `TasksError`, `UsageError` and `OSError`."""
+    from tenuto.core.errors import UsageError
+    from tenuto.frontend.batch.trial import PROGRAM, read_trials
+
+    unfit = {"--mode": options.mode, "--no-sandbox": options.no_sandbox}
+    unfit |= {"--keep-worktrees": options.keep_worktrees, "--worktrees": options.worktrees}
+    for word in (word for word, value in unfit.items() if value):
+        raise UsageError(f"{word} goes with a file of tasks: {folder} is a folder of Harbor tasks")
+    if options.engine == "processes" and shutil.which(PROGRAM, path=environ.get("PATH")) is None:
+        raise UsageError(f"{PROGRAM} is not installed: uv tool install --python 3.12 --with tenuto harbor")
+    config: Path | None = options.harbor_config
+    return read_trials(folder, options.model, config.expanduser().resolve() if config else None)
+
+
+def _beside(file: Path, suffix: str) -> Path:
+    """Return what is kept beside a file of tasks, or a folder of them, whose name may have dots."""
+    return file.with_name(f"{file.name if file.is_dir() else file.stem}{suffix}")
+
+
 def _run(
-    options: argparse.Namespace, file: Path, tasks: list[Task], results: Results, environ: Mapping[str, str]
+    options: argparse.Namespace, file: Path, tasks: Sequence[Item], results: Results, environ: Mapping[str, str]
 ) -> int:
     """Run what is left of the tasks, write the report, and say how it ended. Raises `UsageError` and `OSError`."""
     from tenuto.engine.conductor import Conductor, run_conductor
@@ -108,7 +151,7 @@ def _run(
         complain(fault)
     again = frozenset(options.again)
     left = [task for task in tasks if not is_finished(task, results.latest, again)]
-    folder = file.with_suffix(".results")
+    folder = _beside(file, ".results")
     places = Places(_worktrees(options.worktrees, file, environ), folder, options.keep_worktrees)
     limits = Limits(options.max_turns, options.max_cost, options.timeout, options.total_cost, options.retries)
     batch = Batch(left, results, limits, places, sandboxed=not options.no_sandbox)
@@ -150,7 +193,7 @@ def _worktrees(named: str, file: Path, environ: Mapping[str, str]) -> Path:
     return folder / digest_of(str(file))[:12]
 
 
-def _demand_sandbox(tasks: list[Task], home: Path, environ: Mapping[str, str], *, sandboxed: bool) -> None:
+def _demand_sandbox(tasks: Sequence[Task], home: Path, environ: Mapping[str, str], *, sandboxed: bool) -> None:
     """Raise `UsageError` where checks would have to run what agents wrote with nothing to hold it."""
     from tenuto.core.errors import UsageError
     from tenuto.guard.sandbox.machine import find_machine

@@ -14,6 +14,7 @@ from tenuto.engine.engine import Job, WorkerLostError
 from tenuto.exit_codes import FAILED, OK
 from tenuto.frontend.batch.results import Attempt, Outcome, Result, Results
 from tenuto.frontend.batch.tasks import Task
+from tenuto.frontend.batch.trial import Trial, TrialJob
 from tenuto.frontend.batch.worker import AgentJob
 from tenuto.private_files import make_directory, replace_file
 from tenuto.text.figures import plural
@@ -33,10 +34,10 @@ class Limits(Struct, frozen=True):
 
 
 class Places(Struct, frozen=True):
-    """Where things are put: worktrees, and patches."""
+    """Where things are put: worktrees, and what is kept of tasks (patches, trials)."""
 
     worktrees: Path
-    patches: Path
+    kept: Path
     keep: bool = False
 
 
@@ -74,11 +75,15 @@ class Budget(Struct):
             self.reserved = max(0.0, self.reserved - part)
 
 
+Item = Task | Trial
+"""What a batch is made of: a task of its file, or of a data set of Harbor's."""
+
+
 class Batch:
     """The tasks of a batch as work for a conductor."""
 
     def __init__(
-        self, tasks: Sequence[Task], results: Results, limits: Limits, places: Places, *, sandboxed: bool
+        self, tasks: Sequence[Item], results: Results, limits: Limits, places: Places, *, sandboxed: bool
     ) -> None:
         self._queue = list(tasks)
         self._results = results
@@ -101,7 +106,7 @@ class Batch:
         """Whether there are tasks to begin, and money for them."""
         return bool(self._queue) and not self._budget.is_spent
 
-    def take(self, free: int) -> Task | None:
+    def take(self, free: int) -> Item | None:
         """Return the next task that can run, what it may cost set aside."""
         task = next((task for task in self._queue if task.cwd not in self._busy), None)
         if task is None:
@@ -114,50 +119,57 @@ class Batch:
         self._busy |= {task.cwd} - {""}
         return task
 
-    def name(self, item: Task) -> tuple[str, str]:
+    def name(self, item: Item) -> tuple[str, str]:
         """Return the id and the prompt of a task."""
         return item.id, item.prompt
 
-    def job(self, item: Task, answers: Sequence[Attempt]) -> Job[Attempt]:
+    def job(self, item: Item, answers: Sequence[Attempt]) -> Job[Attempt]:
         """Return a try at a task, with what is left of its money."""
         left = self._parts[item.id] - spent(answers)
-        return AgentJob(
-            task=item,
-            places=str(self._places.worktrees),
-            token=os.urandom(4).hex(),
-            max_turns=self._limits.max_turns,
-            max_cost=left if left != float("inf") else None,
-            timeout=self._limits.timeout,
-            keep=self._places.keep,
-            sandboxed=self._sandboxed,
-        )
+        max_cost = left if left != float("inf") else None
+        limits, token = self._limits, os.urandom(4).hex()
+        match item:
+            case Task():
+                return AgentJob(
+                    task=item,
+                    places=str(self._places.worktrees),
+                    token=token,
+                    max_turns=limits.max_turns,
+                    max_cost=max_cost,
+                    timeout=limits.timeout,
+                    keep=self._places.keep,
+                    sandboxed=self._sandboxed,
+                )
+            case Trial():
+                places = str(self._places.kept / "trials")
+                return TrialJob(item, places, token, limits.max_turns, max_cost, limits.timeout)
 
-    def lose(self, item: Task, error: WorkerLostError) -> Attempt:
+    def lose(self, item: Item, error: WorkerLostError) -> Attempt:
         """Return what a task is whose worker was lost again and again."""
         del item
         return Attempt("crashed", str(error))
 
-    def fault(self, item: Task, answers: Sequence[Attempt]) -> str:
+    def fault(self, item: Item, answers: Sequence[Attempt]) -> str:
         """Return why a task is tried again, empty where it is not."""
         last = answers[-1]
         if last.outcome not in TRIED_AGAIN or len(answers) > self._limits.retries:
             return ""
         return "" if spent(answers) >= self._parts[item.id] else last.error or last.outcome
 
-    def finish(self, item: Task, answers: Sequence[Attempt]) -> Row:
+    def finish(self, item: Item, answers: Sequence[Attempt]) -> Row:
         """Write patch and result of a task. Raises `OSError`."""
         result = make_result(item, answers, self._keep_patch(item, answers[-1]))
         self._results.append(result)
         return describe(result)
 
-    def release(self, item: Task, answers: Sequence[Attempt]) -> None:
+    def release(self, item: Item, answers: Sequence[Attempt]) -> None:
         """Give back the money that was set aside for a task, and its directory."""
         self._budget.settle(self._parts.pop(item.id), spent(answers))
         self._busy.discard(item.cwd)
 
-    def _keep_patch(self, task: Task, attempt: Attempt) -> str:
+    def _keep_patch(self, task: Item, attempt: Attempt) -> str:
         """Write what was changed; returns the file's path, empty where nothing was. Raises `OSError`."""
-        file = self._places.patches / f"{task.id}.patch"
+        file = self._places.kept / f"{task.id}.patch"
         if not attempt.patch:
             file.unlink(missing_ok=True)  # of an earlier run
             return ""
@@ -192,7 +204,7 @@ def describe(result: Result) -> Row:
     )
 
 
-def make_result(task: Task, attempts: Sequence[Attempt], patch: str) -> Result:
+def make_result(task: Item, attempts: Sequence[Attempt], patch: str) -> Result:
     """Return what came of a task: the last try's answer, and sums over all of them. Pure."""
     last = attempts[-1]
     answers = [attempt.answer for attempt in attempts if attempt.answer]
@@ -217,6 +229,8 @@ def make_result(task: Task, attempts: Sequence[Attempt], patch: str) -> Result:
         patch=patch,
         commit=last.commit,
         worktree=last.worktree,
+        trial=last.trial,
+        reward=last.reward,
         **known,
     )
 
@@ -231,7 +245,7 @@ def add_usage(usages: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return total
 
 
-def is_finished(task: Task, latest: dict[str, Result], again: frozenset[str]) -> bool:
+def is_finished(task: Item, latest: dict[str, Result], again: frozenset[str]) -> bool:
     """Whether a task has a result that counts: of this very task, and not one that is asked for again. Pure."""
     result = latest.get(task.id)
     return result is not None and result.task == task.digest and result.outcome not in again
