@@ -175,7 +175,8 @@ def _judge(result: Mapping[str, Any], reward: float | None) -> tuple[Outcome, st
 
 def _reward(result: Mapping[str, Any]) -> float | None:
     """Return the reward; of several the one by that name, or else their mean."""
-    rewards: dict[str, float] = (result.get("verifier_result") or {}).get("rewards") or {}
+    verified: dict[str, Any] = result.get("verifier_result") or {}
+    rewards: dict[str, float] = verified.get("rewards") or {}
     if not rewards:
         return None
     return float(rewards["reward"] if "reward" in rewards else sum(rewards.values()) / len(rewards))
