@@ -87,6 +87,11 @@ NOT_RUN = {
         "harbor run -d terminal-bench/terminal-bench-2-1 -a tenuto.frontend.harbor:TenutoAgent "
         "-m anthropic/claude-opus-5-5 -n 4",
     ): BENCHMARK,
+    Example("docs/harbor.md", "harbor download terminal-bench/terminal-bench-2-1 --export"): BENCHMARK,
+    Example(
+        "docs/harbor.md",
+        "tenuto batch terminal-bench-2-1 -m anthropic/claude-opus-5-5 --jobs 4 --max-cost 3 --total-cost 100",
+    ): BENCHMARK,
     Example(
         "docs/harbor.md",
         "harbor run -d swe-bench/swe-bench-verified -a tenuto.frontend.harbor:TenutoAgent -m openai/gpt-6 -n 4",

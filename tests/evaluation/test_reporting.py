@@ -23,6 +23,7 @@ from tenuto.evaluation.quality import beside_published, dollars, markdown, rows_
 from tenuto.evaluation.store import SESSIONS, Store, StoreError
 from tenuto.evaluation.wires import Usage
 from tests.evaluation.test_recorded import FOLDER
+from tests.evaluation.times import without_times
 
 ONE = ("--windows", "16384", "--rounds", "1", "--summarisers", "honest")
 
@@ -95,27 +96,21 @@ def test_s20_the_picture_is_well_formed_and_names_what_it_shows():
 # --- the store ---
 
 
-def test_s20_what_was_measured_is_not_measured_again_after_a_crash(tmp_path, monkeypatch, capsys):
-    measured: list[int] = []
-
-    async def measure(case, settings=""):
-        measured.append(case.seed)
-        if len(measured) == 3:
-            raise KeyboardInterrupt
-        return figures_of(case=case)
-
-    monkeypatch.setattr(evaluating, "measure", measure)
-    words = ("compaction", "--seeds", "4", "--out", str(tmp_path), *ONE)
-    with pytest.raises(KeyboardInterrupt):
-        run_eval(words, tmp_path, {})
-    torn = (tmp_path / SESSIONS).read_bytes()
-    (tmp_path / SESSIONS).write_bytes(torn + torn[:100])
+def test_s20_what_was_measured_is_not_measured_again_after_a_crash(tmp_path, capsys):
+    words = ("compaction", "--seeds", "2", "--out", str(tmp_path), *ONE)
     run_eval(words, tmp_path, {})
-    assert measured == [1, 2, 3, 3, 4]
+    first, second = (tmp_path / SESSIONS).read_bytes().splitlines(keepends=True)
+    (tmp_path / SESSIONS).write_bytes(b"nonsense\n" + first + second[:100])
+    capsys.readouterr()
     run_eval(words, tmp_path, {})
-    assert len(measured) == 5
+    assert "line 1" in capsys.readouterr().err
+    nonsense, kept, again = (tmp_path / SESSIONS).read_bytes().splitlines(keepends=True)
+    assert (nonsense, kept, without_times(again)) == (b"nonsense\n", first, without_times(second))
+    size = (tmp_path / SESSIONS).stat().st_size
+    run_eval(words, tmp_path, {})
+    assert (tmp_path / SESSIONS).stat().st_size == size
     report = msgspec.json.decode((tmp_path / "report.json").read_bytes())
-    assert report["rows"][0]["sessions"] == 4
+    assert report["rows"][0]["sessions"] == 2
     assert {"report.md", "report.svg"} <= {file.name for file in tmp_path.iterdir()}
     capsys.readouterr()
 
@@ -123,6 +118,9 @@ def test_s20_what_was_measured_is_not_measured_again_after_a_crash(tmp_path, mon
 def test_s20_another_case_is_another_measurement(tmp_path):
     store = Store(tmp_path)
     store.add(figures_of())
+    with pytest.raises(StoreError, match="another tenuto"):
+        Store(tmp_path)
+    store.close()
     again = Store(tmp_path)
     assert again.find(figures_of().case) == figures_of()
     assert again.find(msgspec.structs.replace(figures_of().case, strategy="digest")) is None
@@ -198,10 +196,10 @@ def test_s20_progress_is_shown_on_a_terminal(tmp_path):
             try:
                 told = b""
                 deadline = time.monotonic() + 120
-                while b"Session 1 of 3" not in told and time.monotonic() < deadline and process.poll() is None:
+                while b" of 3 sessions" not in told and time.monotonic() < deadline and process.poll() is None:
                     if select.select([leader], [], [], 0.2)[0]:
                         told += os.read(leader, 4_096)
-                assert b"Session 1 of 3" in told
+                assert b" of 3 sessions" in told
             finally:
                 process.kill()
     finally:

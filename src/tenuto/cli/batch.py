@@ -3,39 +3,40 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tenuto.cli.arguments import MOST, read_mode, working_directory
+from tenuto.cli.engines import add_engine, can_move, make_engine
 from tenuto.cli.parsing import Parser, add_directory, complain, parse, read_amount, read_number, read_one_of
 from tenuto.config.sources import load_settings
-from tenuto.exit_codes import BAD_USAGE, FAILED, OK
+from tenuto.exit_codes import BAD_USAGE, FAILED, LIMIT_REACHED, OK
 from tenuto.frontend.batch.results import OUTCOMES
 
 if TYPE_CHECKING:
-    from tenuto.frontend.batch.engine import Engine
-    from tenuto.frontend.batch.results import ResultsFile
+    from tenuto.engine.display import QuietDisplay
+    from tenuto.frontend.batch.conduct import Item
+    from tenuto.frontend.batch.results import Results
     from tenuto.frontend.batch.tasks import Task
-
-ENGINES = ("processes", "ray")
 
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of the words behind `tenuto batch`."""
     parser = Parser(
         prog="tenuto batch",
-        description="Run headless agents over many tasks, one JSON object a line. Results stand beside the file, and a "
-        "second run goes on behind them. Exits with 0 when all tasks are done, with 1 when some are not.",
+        description="Run headless agents over many tasks, one JSON object a line, or over tasks of Harbor. "
+        "Results stand beside the file or folder, and a second run goes on behind them. Exits with 0 when all "
+        "tasks are done, with 1 when some are not.",
     )
     amount, count = read_amount, read_number(1, MOST)
-    parser.add_argument("tasks", metavar="TASKS.jsonl", help="the tasks; docs/batch.md has their keys")
-    parser.add_argument("--jobs", type=count, metavar="N", help="agents at the same time; default and most: one a core")
     parser.add_argument(
-        "--engine", type=read_one_of(ENGINES), default="processes", metavar="{processes,ray}", help="where agents run"
+        "tasks", metavar="TASKS", help="a file of tasks (docs/batch.md has their keys) or a folder of Harbor tasks"
     )
+    add_engine(parser, "agents")
     parser.add_argument("--max-turns", type=count, metavar="N", help="stop a task after N calls of the model")
     parser.add_argument("--max-cost", type=amount, metavar="DOLLARS", help="stop a task when it has cost so much")
     parser.add_argument("--timeout", type=amount, metavar="SECONDS", help="stop a task after so many seconds")
@@ -56,6 +57,9 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--no-sandbox", action="store_true", help="run commands and checks without a sandbox")
     parser.add_argument("--keep-worktrees", action="store_true", help="keep worktrees in which something was changed")
     parser.add_argument("--worktrees", default="", metavar="DIR", help="where worktrees are made; default: your cache")
+    parser.add_argument(
+        "--harbor-config", type=Path, metavar="FILE", help="Harbor's own settings of a trial, as JSON or YAML"
+    )
     add_directory(parser, "what paths of the tasks are seen from")
     parser.add_argument("--json", action="store_true", help="results as JSON lines on standard output")
     return parser
@@ -64,8 +68,9 @@ def build_parser() -> argparse.ArgumentParser:
 def run_batch(words: tuple[str, ...], home: Path, environ: Mapping[str, str]) -> int:
     """Run `tenuto batch`; returns the exit code."""
     from tenuto.core.errors import UsageError
-    from tenuto.frontend.batch.results import ResultsError, ResultsFile
-    from tenuto.frontend.batch.tasks import Defaults, TasksError, read_tasks
+    from tenuto.engine.record import RecordTakenError
+    from tenuto.frontend.batch.results import open_results
+    from tenuto.frontend.batch.tasks import TasksError
 
     options = parse(build_parser(), words)
     if isinstance(options, int):
@@ -75,14 +80,15 @@ def run_batch(words: tuple[str, ...], home: Path, environ: Mapping[str, str]) ->
         return complain(cwd)
     file = Path(options.tasks).expanduser().resolve()
     try:
-        tasks = read_tasks(file, Defaults(cwd, options.model, options.mode or ""))
-        _demand_sandbox(tasks, home, environ, sandboxed=not options.no_sandbox)
-        results = ResultsFile(file.with_suffix(".results.jsonl"))
+        tasks = (
+            _read_trials(options, file, environ) if file.is_dir() else _read_tasks(options, file, cwd, home, environ)
+        )
+        results = open_results(_beside(file, ".results.jsonl"))
     except TasksError as error:
         for line in str(error).split("\n"):
             complain(line)
         return BAD_USAGE
-    except (UsageError, ResultsError) as error:
+    except (UsageError, RecordTakenError) as error:
         return complain(str(error))
     except OSError as error:
         return complain(f"{error.filename or file}: {error.strerror or error}")
@@ -98,12 +104,46 @@ def run_batch(words: tuple[str, ...], home: Path, environ: Mapping[str, str]) ->
         results.close()
 
 
+def _read_tasks(
+    options: argparse.Namespace, file: Path, cwd: Path, home: Path, environ: Mapping[str, str]
+) -> Sequence[Item]:
+    """Return the tasks of a file. Raises `TasksError`, `UsageError` and `OSError`."""
+    from tenuto.core.errors import UsageError
+    from tenuto.frontend.batch.tasks import Defaults, read_tasks
+
+    if options.harbor_config is not None:
+        raise UsageError("--harbor-config goes with a folder of Harbor tasks")
+    tasks = read_tasks(file, Defaults(cwd, options.model, options.mode or ""))
+    _demand_sandbox(tasks, home, environ, sandboxed=not options.no_sandbox)
+    return tasks
+
+
+def _read_trials(options: argparse.Namespace, folder: Path, environ: Mapping[str, str]) -> Sequence[Item]:
+    """Return the tasks of a data set. Raises `TasksError`, `UsageError` and `OSError`."""
+    from tenuto.core.errors import UsageError
+    from tenuto.frontend.batch.trial import PROGRAM, read_trials
+
+    unfit = {"--mode": options.mode, "--no-sandbox": options.no_sandbox}
+    unfit |= {"--keep-worktrees": options.keep_worktrees, "--worktrees": options.worktrees}
+    for word in (word for word, value in unfit.items() if value):
+        raise UsageError(f"{word} goes with a file of tasks: {folder} is a folder of Harbor tasks")
+    if options.engine == "processes" and shutil.which(PROGRAM, path=environ.get("PATH")) is None:
+        raise UsageError(f"{PROGRAM} is not installed: uv tool install --python 3.12 --with tenuto harbor")
+    config: Path | None = options.harbor_config
+    return read_trials(folder, options.model, config.expanduser().resolve() if config else None)
+
+
+def _beside(file: Path, suffix: str) -> Path:
+    """Return what is kept beside a file of tasks, or a folder of them, whose name may have dots."""
+    return file.with_name(f"{file.name if file.is_dir() else file.stem}{suffix}")
+
+
 def _run(
-    options: argparse.Namespace, file: Path, tasks: list[Task], results: ResultsFile, environ: Mapping[str, str]
+    options: argparse.Namespace, file: Path, tasks: Sequence[Item], results: Results, environ: Mapping[str, str]
 ) -> int:
     """Run what is left of the tasks, write the report, and say how it ended. Raises `UsageError` and `OSError`."""
-    from tenuto.frontend.batch.conduct import Conductor, Limits, Places, is_finished, judge, run_conductor
-    from tenuto.frontend.batch.display import Standing, make_display
+    from tenuto.engine.conductor import Conductor, run_conductor
+    from tenuto.frontend.batch.conduct import Batch, Limits, Places, is_finished, judge
     from tenuto.frontend.batch.report import write_report
     from tenuto.private_files import make_directory, replace_file
 
@@ -111,20 +151,17 @@ def _run(
         complain(fault)
     again = frozenset(options.again)
     left = [task for task in tasks if not is_finished(task, results.latest, again)]
-    folder = file.with_suffix(".results")
+    folder = _beside(file, ".results")
     places = Places(_worktrees(options.worktrees, file, environ), folder, options.keep_worktrees)
     limits = Limits(options.max_turns, options.max_cost, options.timeout, options.total_cost, options.retries)
-    display = make_display(Standing(len(tasks), len(tasks) - len(left)), as_json=options.json, moves=_can_move(environ))
+    batch = Batch(left, results, limits, places, sandboxed=not options.no_sandbox)
+    display = _make_display(options, len(tasks), len(left), environ)
     begun, code = time.monotonic(), OK
     if left:
-        engine = _make_engine(options, environ)
-        if options.jobs and options.jobs > engine.jobs:
-            complain(f"--jobs {options.jobs}: {engine.jobs} at the same time, one for each core")
+        engine = make_engine(options, environ)
         try:
             with display.shown():
-                code = run_conductor(
-                    lambda: Conductor(engine, results, limits, places, display, sandboxed=not options.no_sandbox), left
-                )
+                code = run_conductor(Conductor(engine, batch, display))
         finally:
             engine.close()
     make_directory(folder)
@@ -133,25 +170,18 @@ def _run(
     standing = display.standing
     rest = f"; {standing.left} left, the same command goes on" if standing.left else ""
     display.close(f"{standing.describe(time.monotonic() - begun)}{rest}. Report: {report}")
+    code = code or (LIMIT_REACHED if batch.is_spent else OK)
     return code or judge([results.latest[task.id] for task in tasks if task.id in results.latest])
 
 
-def _can_move(environ: Mapping[str, str]) -> bool:
-    """Whether standard output is a terminal on which a table can be painted over and over."""
-    from tenuto.tui.first_paint.decide import IMMOVABLE, is_accessible
+def _make_display(options: argparse.Namespace, total: int, left: int, environ: Mapping[str, str]) -> QuietDisplay:
+    """Return what fits standard output."""
+    from tenuto.engine.display import JsonDisplay, LineDisplay, Standing, TableDisplay
 
-    return sys.stdout.isatty() and environ.get("TERM", "") not in IMMOVABLE and not is_accessible(environ)
-
-
-def _make_engine(options: argparse.Namespace, environ: Mapping[str, str]) -> Engine:
-    """Return where agents run. Raises `UsageError`."""
-    if options.engine == "ray":
-        from tenuto.frontend.batch.ray_engine import RayEngine
-
-        return RayEngine(options.jobs)
-    from tenuto.frontend.batch.engine import ProcessEngine
-
-    return ProcessEngine(options.jobs, environ)
+    standing = Standing(total, "task", total - left)
+    if options.json:
+        return JsonDisplay(standing)
+    return TableDisplay(standing) if can_move(sys.stdout, environ) else LineDisplay(standing)
 
 
 def _worktrees(named: str, file: Path, environ: Mapping[str, str]) -> Path:
@@ -163,7 +193,7 @@ def _worktrees(named: str, file: Path, environ: Mapping[str, str]) -> Path:
     return folder / digest_of(str(file))[:12]
 
 
-def _demand_sandbox(tasks: list[Task], home: Path, environ: Mapping[str, str], *, sandboxed: bool) -> None:
+def _demand_sandbox(tasks: Sequence[Task], home: Path, environ: Mapping[str, str], *, sandboxed: bool) -> None:
     """Raise `UsageError` where checks would have to run what agents wrote with nothing to hold it."""
     from tenuto.core.errors import UsageError
     from tenuto.guard.sandbox.machine import find_machine

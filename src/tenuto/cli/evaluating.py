@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
+import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import TypeVar, get_args
 
+from tenuto.cli.engines import add_engine, can_move, make_engine
 from tenuto.cli.parsing import Parser, complain, parse, read_number, read_one_of
-from tenuto.cli.progress import working
 from tenuto.core.errors import TenutoError, UsageError
-from tenuto.evaluation.driving import Case, Figures, describe, measure
+from tenuto.engine.conductor import Conductor, run_conductor
+from tenuto.engine.display import QuietDisplay, Standing, TableDisplay
+from tenuto.evaluation.driving import Case, Figures
+from tenuto.evaluation.jobs import Evaluation
 from tenuto.evaluation.phrases import SET_NAMES
 from tenuto.evaluation.plot import draw
 from tenuto.evaluation.quality import Row, beside_published, markdown, rows_of, session_names
@@ -49,6 +54,7 @@ def build_parser() -> argparse.ArgumentParser:
         metavar="FOLDER",
         help="write report.md, report.json and report.svg there; what was measured before is not measured again",
     )
+    add_engine(parser, "sessions")
     parser.add_argument("--json", action="store_true", help="every figure as one JSON object")
     return parser
 
@@ -130,8 +136,8 @@ def _add_writers(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run_eval(arguments: tuple[str, ...], home: Path, _environ: Mapping[str, str]) -> int:
-    """Run `tenuto eval WORD …`; returns the exit code: 0 all bars hold, 1 some are missed, 2 bad usage."""
+def run_eval(arguments: tuple[str, ...], home: Path, environ: Mapping[str, str]) -> int:
+    """Run `tenuto eval WORD …`; returns the exit code: 0 all bars hold, 1 some are missed, 2 bad usage, 130 Ctrl+C."""
     if arguments[:1] != ("compaction",):
         asked = arguments[:1] in (("-h",), ("--help",))
         text = "usage: tenuto eval compaction [--help]"
@@ -144,13 +150,17 @@ def run_eval(arguments: tuple[str, ...], home: Path, _environ: Mapping[str, str]
     fault = _find_fault(parsed)
     if fault:
         return complain(fault, BAD_USAGE)
-    cases = _cases(parsed)
     try:
         settings = _read_settings(home) if parsed.model else ""
-        store = Store(parsed.out) if parsed.out is not None else None
-        figures = [_measured(case, f"{place} of {len(cases)}", store, settings) for place, case in enumerate(cases, 1)]
-        if store is not None:
-            _write_reports(store, figures)
+        with closing(Store(parsed.out)) if parsed.out is not None else nullcontext() as store:
+            for text in store.faults if store is not None else ():
+                complain(text)
+            evaluation = Evaluation(_cases(parsed), store, settings)
+            if code := _measure(parsed, evaluation, environ):
+                return code
+            figures = [evaluation.figures[case] for case in evaluation.cases]
+            if store is not None:
+                _write_reports(store, figures)
     except (StoreError, TenutoError) as error:
         return complain(f"{error}", FAILED)
     return _show(figures, as_json=parsed.json)
@@ -204,16 +214,24 @@ def _read_settings(home: Path) -> str:
         raise UsageError(f"{file} cannot be read: {error}") from error
 
 
-def _measured(case: Case, place: str, store: Store | None, settings: str) -> Figures:
-    """Return what was measured of a session, now or before."""
-    known = store.find(case) if store is not None else None
-    if known is not None:
-        return known
-    with working(f"Session {place}: {describe(case)}"):
-        figures = asyncio.run(measure(case, settings))
-    if store is not None:
-        store.add(figures)
-    return figures
+def _measure(parsed: argparse.Namespace, evaluation: Evaluation, environ: Mapping[str, str]) -> int:
+    """Measure what is left; returns 0, or 128 and a signal's number. Raises `TenutoError` and `StoreError`."""
+    total, left = len(evaluation.cases), len(evaluation.left)
+    if not left:
+        return OK
+    standing = Standing(total, "session", total - left)
+    display = TableDisplay(standing, to_errors=True) if can_move(sys.stderr, environ) else QuietDisplay(standing)
+    begun = time.monotonic()
+    engine = make_engine(parsed, environ)
+    try:
+        with display.shown():
+            code = run_conductor(Conductor(engine, evaluation, display))
+    finally:
+        engine.close()
+    if code:
+        rest = "the same command goes on" if parsed.out is not None else "nothing is kept without --out"
+        display.close(f"{standing.describe(time.monotonic() - begun)}; {standing.left} left, {rest}")
+    return code
 
 
 def _write_reports(store: Store, figures: Sequence[Figures]) -> None:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from random import SystemRandom
 
 import msgspec
 
@@ -23,13 +25,22 @@ from tenuto.core.state.request import build_request
 from tenuto.evaluation.phrases import SetName
 from tenuto.evaluation.real import RecordingTransport, Sent, ask, is_answered, make_question
 from tenuto.evaluation.recorded import Segment, read_recorded, split
-from tenuto.evaluation.scripted import KEEPS, Account, ScriptedModel, ScriptedTransport, Summariser, count_request
+from tenuto.evaluation.scripted import (
+    KEEPS,
+    Account,
+    ScriptedModel,
+    ScriptedTransport,
+    Summariser,
+    count_request,
+    steady,
+)
 from tenuto.evaluation.stories import Call, Fact, Kind, Step, Story, Turn, View, log_chars, make_story
 from tenuto.evaluation.strategies import STRATEGIES, StrategyName
 from tenuto.evaluation.wires import NOTHING, Request, Usage, Wire, read_request
 from tenuto.model.endpoint import Endpoint
 from tenuto.model.http.transport import HttpTransport, Transport, register_transport, unregister_transport
 from tenuto.model.registry import new_client
+from tenuto.private_files import make_new_directory
 from tenuto.protocol.event import AnyEvent, CompactionEndEvent, CompactionStartEvent, NoticeEvent
 from tenuto.protocol.model import ModelError, ModelRequest
 from tenuto.tool.search.record import Question, recall
@@ -130,21 +141,40 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     """Whether no request was accepted any more before the last round was over."""
 
 
+def new_token() -> str:
+    """Return nine digits that no other session has: the model is sent them in a path, and counts any nine alike."""
+    return f"{SystemRandom().randrange(10**9):09}"
+
+
+def folder_of(token: str) -> Path:
+    """Return the folder on this machine that the session with a token is played in."""
+    return Path(tempfile.gettempdir(), f"tenuto-eval-{token}")
+
+
 async def measure(case: Case, settings: str = "") -> Figures:
-    """Play the session of a case in a temporary directory and return what was seen.
+    """Play the session of a case in a temporary directory and return what was seen (see `measure_in`)."""
+    folder = folder_of(new_token())
+    make_new_directory(folder)
+    try:
+        return await measure_in(folder, case, settings)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+async def measure_in(directory: Path, case: Case, settings: str = "") -> Figures:
+    """Play the session of a case in a directory of its own and return what was seen.
 
     Only a real model is reached over the network; `settings` is the text of the settings that know it. Raises
     `RecordedError` for a file that is no recorded session.
     """
-    with TemporaryDirectory(prefix="tenuto-eval-", ignore_cleanup_errors=True) as directory:
-        model = ScriptedModel(case.protocol, case.window, case.summariser, case.seed, case.keeps)
-        session = _Session(case, model, Path(directory), settings)
-        provider = case.model.partition("/")[0] or PROVIDER
-        register_transport(provider, session.connect)
-        try:
-            return await session.play(time.monotonic())
-        finally:
-            unregister_transport(provider)
+    model = ScriptedModel(case.protocol, case.window, case.summariser, case.seed, case.keeps)
+    session = _Session(case, model, directory, settings)
+    provider = case.model.partition("/")[0] or PROVIDER
+    register_transport(provider, session.connect)
+    try:
+        return await session.play(time.monotonic())
+    finally:
+        unregister_transport(provider)
 
 
 async def play(case: Case, model: ScriptedModel, directory: Path) -> Figures:
@@ -365,7 +395,7 @@ class _Session:
         bodies: list[Request] = []
 
         def answer(body: bytes) -> Iterator[bytes]:
-            bodies.append(read_request(self._case.protocol, body))
+            bodies.append(read_request(self._case.protocol, steady(body)))
             raise ModelError("cancelled", "only counted")
 
         name = f"{PROVIDER}-counting"

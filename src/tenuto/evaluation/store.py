@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
-import msgspec
-
+from tenuto.engine.record import Record, RecordTakenError
 from tenuto.evaluation.driving import Case, Figures
-from tenuto.text.writable import to_json
 
 SESSIONS = "sessions.jsonl"
 
@@ -22,29 +19,29 @@ class Store:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._file = folder / SESSIONS
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            lines = self._file.read_bytes().split(b"\n") if self._file.is_file() else []
-            self._known = dict(_read(lines))
-            if lines and lines[-1]:  # a line that was being written when the program ended
-                with self._file.open("ab") as file:
-                    file.write(b"\n")
+            self._record: Record[Case, Figures] = Record(folder / SESSIONS, Figures, lambda figures: figures.case)
+        except RecordTakenError as error:
+            raise StoreError(str(error)) from error
         except OSError as error:
             raise StoreError(f"{folder} cannot be used: {error.strerror or error}") from error
 
+    @property
+    def faults(self) -> list[str]:
+        """A text on each line that cannot be read; its session is measured again."""
+        return self._record.faults
+
     def find(self, case: Case) -> Figures | None:
         """Return what was measured of a case before."""
-        return self._known.get(case)
+        return self._record.latest.get(case)
 
     def add(self, figures: Figures) -> None:
         """Write what was measured of a session."""
-        self._known[figures.case] = figures
         try:
-            with self._file.open("ab") as file:
-                file.write(to_json(figures) + b"\n")
+            self._record.append(figures)
         except OSError as error:
-            raise StoreError(f"{self._file} cannot be written: {error.strerror or error}") from error
+            raise StoreError(f"{self._record.path} cannot be written: {error.strerror or error}") from error
 
     def write(self, name: str, text: str) -> None:
         """Write a report beside the figures."""
@@ -53,11 +50,6 @@ class Store:
         except OSError as error:
             raise StoreError(f"{self.folder / name} cannot be written: {error.strerror or error}") from error
 
-
-def _read(lines: Iterable[bytes]) -> Iterable[tuple[Case, Figures]]:
-    for line in lines:
-        try:
-            figures = msgspec.json.decode(line, type=Figures)
-        except msgspec.MsgspecError:
-            continue
-        yield figures.case, figures
+    def close(self) -> None:
+        """Let another process have the folder."""
+        self._record.close()

@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from tenuto.frontend.batch.conduct import Conductor, Limits, Places, run_conductor
-from tenuto.frontend.batch.display import LineDisplay, Standing
-from tenuto.frontend.batch.engine import WorkerLostError
-from tenuto.frontend.batch.results import ResultsFile
+from tenuto.engine.conductor import Conductor, run_conductor
+from tenuto.engine.display import LineDisplay, Standing
+from tenuto.engine.engine import WorkerLostError
+from tenuto.frontend.batch.conduct import Batch, Limits, Places
+from tenuto.frontend.batch.results import Attempt, open_results
 from tenuto.frontend.batch.tasks import Task
-from tenuto.frontend.batch.worker import Attempt, Job
+from tenuto.frontend.batch.worker import AgentJob
 from tenuto.frontend.batch.worktree import Worktree
 from tests.frontend.batch.conftest import Bench, Slow, agents_of, is_alive, wait_until
 from tests.server import ServerThread
@@ -153,7 +154,7 @@ def test_l5_a_second_batch_over_the_same_tasks_is_refused(bench: Bench, ended):
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=30)
     assert (second.returncode, process.returncode) == (2, 143)
-    assert "another tenuto batch" in second.stderr
+    assert "another tenuto" in second.stderr
 
 
 class LosesOne:
@@ -163,14 +164,13 @@ class LosesOne:
 
     def __init__(self, repo: Path) -> None:
         self.repo = repo
-        self.seen: list[Job] = []
+        self.seen: list[AgentJob] = []
 
-    async def run(self, job: Job) -> Attempt:
+    async def run(self, job: AgentJob) -> Attempt:
         self.seen.append(job)
         if len(self.seen) == 1:
             raise WorkerLostError("gone")
-        lost = self.seen[0]
-        Worktree(self.repo, Path(lost.places, f"{lost.task.id}@{lost.token}"), "HEAD", os.environ)
+        Worktree(self.repo, self.seen[0].folder, "HEAD", os.environ)
         return Attempt("done", answer={"result": "done"})
 
     def close(self) -> None:
@@ -181,8 +181,8 @@ def test_l5_a_lost_worker_that_went_on_for_a_while_leaves_nothing_behind(bench: 
     engine = LosesOne(bench.repo)
     places = Places(bench.folder / "places", bench.kept)
     task = Task(id="t", prompt="p", repo=str(bench.repo))
-    with contextlib.closing(ResultsFile(bench.results_file)) as results:
-        conductor = Conductor(engine, results, Limits(), places, LineDisplay(Standing(1, 0)), sandboxed=False)
-        assert run_conductor(lambda: conductor, [task]) == 0
+    with contextlib.closing(open_results(bench.results_file)) as results:
+        batch = Batch([task], results, Limits(), places, sandboxed=False)
+        assert run_conductor(Conductor(engine, batch, LineDisplay(Standing(1, "task")))) == 0
     assert (bench.results["t"]["outcome"], len(engine.seen)) == ("done", 2)
     assert (bench.worktrees, list(places.worktrees.glob("*"))) == ([], [])

@@ -12,13 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tenuto.engine.display import Row, Running, Standing, draw
+from tenuto.engine.ray_engine import OwnOutput
+from tenuto.engine.record import read_lines
 from tenuto.frontend.batch.conduct import Budget, is_finished, make_result
-from tenuto.frontend.batch.display import Running, Standing, draw
-from tenuto.frontend.batch.ray_engine import OwnOutput
 from tenuto.frontend.batch.report import write_report
-from tenuto.frontend.batch.results import Result, ResultsFile, read_results
+from tenuto.frontend.batch.results import Attempt, Result, open_results
 from tenuto.frontend.batch.tasks import Defaults, Task, read_task
-from tenuto.frontend.batch.worker import Attempt, read_answer
+from tenuto.frontend.batch.worker import read_answer
 from tenuto.text.writable import to_json
 
 HERE = Defaults(Path(__file__).parent)
@@ -48,7 +49,7 @@ def test_l5_whatever_a_crash_leaves_of_the_file_whole_lines_count(rows, cut: int
     lines = [to_json(Result(id=name, task="t", outcome=outcome)) + b"\n" for name, outcome in rows]
     data = b"".join(lines)[:cut]
     whole = data[: data.rfind(b"\n") + 1]
-    latest, faults = read_results(whole)
+    latest, faults = read_lines(whole, Result, lambda result: result.id)
     kept = rows[: whole.count(b"\n")]
     assert {name: result.outcome for name, result in latest.items()} == dict(kept)
     assert faults == []
@@ -58,12 +59,12 @@ def test_l5_a_half_line_goes_and_a_bad_one_is_named(tmp_path: Path):
     path = tmp_path / "r.jsonl"
     good = to_json(Result(id="a", task="t", outcome="done")) + b"\n"
     path.write_bytes(good + b"nonsense\n" + b'{"id":"b"')
-    file = ResultsFile(path)
+    file = open_results(path)
     file.append(Result(id="c", task="t", outcome="failed"))
     file.close()
     assert ([*file.latest], len(file.faults)) == (["a", "c"], 1)
     assert "line 2" in file.faults[0]
-    assert path.read_bytes().endswith(b'"worktree":""}\n')
+    assert path.read_bytes().endswith(b'"reward":null}\n')
     assert path.read_bytes().count(b"\n") == 3
 
 
@@ -98,13 +99,10 @@ def test_l5_without_a_total_each_task_has_its_own_limit():
     st.lists(st.tuples(OUTCOME, st.text(max_size=80)), max_size=50),
 )
 def test_l5_the_table_fits_the_terminal(width: int, height: int, running: int, rows):
-    standing = Standing(100)
+    standing = Standing(100, "task")
     for number in range(running):
-        task = Task(id=f"r{number}", prompt="look [bold]\x1b[2J" * 9)
-        standing.running[task.id] = Running(task, 0.0, 1)
-    standing.results += [
-        Result(id=f"f{n}", task="t", outcome=outcome, error=why) for n, (outcome, why) in enumerate(rows)
-    ]
+        standing.running[f"r{number}"] = Running("look [bold]\x1b[2J" * 9, 0.0, 1)
+    standing.rows += [Row(f"f{n}", outcome, outcome == "done", 1.0, None, why) for n, (outcome, why) in enumerate(rows)]
     drawn = draw(standing, width, height, 5.0, 5.0).rstrip("\n")
     assert drawn.count("\n") + 1 <= max(height, 7)
     assert "\x1b[2J" not in drawn

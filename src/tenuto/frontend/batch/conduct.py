@@ -1,29 +1,26 @@
-"""The conduct of a batch: which task is next, within which limits, what is tried again, and how all of it ends."""
+"""The work of a batch: which task is next, within which limits, what is tried again, and what is kept of it."""
 
 from __future__ import annotations
 
-import asyncio
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec import Struct
 
-from tenuto.ending import ended_by_signals
-from tenuto.exit_codes import FAILED, LIMIT_REACHED, OK, SIGNAL
-from tenuto.frontend.batch.engine import Engine, WorkerLostError
-from tenuto.frontend.batch.results import Outcome, Result, ResultsFile
+from tenuto.engine.display import Row
+from tenuto.engine.engine import Job, WorkerLostError
+from tenuto.exit_codes import FAILED, OK
+from tenuto.frontend.batch.results import Attempt, Outcome, Result, Results
 from tenuto.frontend.batch.tasks import Task
-from tenuto.frontend.batch.worker import Attempt, Job, clean_lost
+from tenuto.frontend.batch.trial import Trial, TrialJob
+from tenuto.frontend.batch.worker import AgentJob
 from tenuto.private_files import make_directory, replace_file
+from tenuto.text.figures import plural
 
 TRIED_AGAIN: frozenset[Outcome] = frozenset({"failed", "crashed"})
 """What another try may change. A refusal, a limit and a check would come out the same."""
-LOST_TRIES = 5
-"""How often a task is begun anew because what ran it was lost; this is not the task's own failure."""
-FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
-"""Seconds before a task is tried again; the wait doubles each time."""
 
 
 class Limits(Struct, frozen=True):
@@ -37,10 +34,10 @@ class Limits(Struct, frozen=True):
 
 
 class Places(Struct, frozen=True):
-    """Where things are put: worktrees, and patches."""
+    """Where things are put: worktrees, and what is kept of tasks (patches, trials)."""
 
     worktrees: Path
-    patches: Path
+    kept: Path
     keep: bool = False
 
 
@@ -78,121 +75,101 @@ class Budget(Struct):
             self.reserved = max(0.0, self.reserved - part)
 
 
-class Watcher(Protocol):
-    """Who is told what happens."""
-
-    def began(self, task: Task, attempt: int) -> None:
-        """An agent was started."""
-
-    def repeats(self, task: Task, reason: str) -> None:
-        """A try came to nothing, and the task will be tried again."""
-
-    def finished(self, result: Result) -> None:
-        """A task has its result, which is on the disk."""
+Item = Task | Trial
+"""What a batch is made of: a task of its file, or of a data set of Harbor's."""
 
 
-class Conductor:
-    """Runs tasks over an engine. Each finished task is in the results file before anybody is told of it."""
+class Batch:
+    """The tasks of a batch as work for a conductor."""
 
     def __init__(
-        self, engine: Engine, results: ResultsFile, limits: Limits, places: Places, watcher: Watcher, *, sandboxed: bool
+        self, tasks: Sequence[Item], results: Results, limits: Limits, places: Places, *, sandboxed: bool
     ) -> None:
-        self._engine = engine
+        self._queue = list(tasks)
         self._results = results
         self._limits = limits
         self._places = places
-        self._watcher = watcher
         self._sandboxed = sandboxed
         self._budget = Budget(limits.total_cost)
-        self._queue: list[Task] = []
-        self._running: dict[str, Task] = {}
-        self._lost: list[Job] = []
-        self._changed = asyncio.Condition()
+        self._parts: dict[str, float] = {}
+        """What each running task may cost."""
+        self._busy: set[str] = set()
+        """Directories that a running task works in."""
 
     @property
     def is_spent(self) -> bool:
         """Whether the money for all tasks is gone."""
         return self._budget.is_spent
 
-    async def run(self, tasks: Sequence[Task]) -> None:
-        """Run all tasks. Raises `ExceptionGroup` with what is no task's own fault, as a full disk."""
-        self._queue = list(tasks)
-        async with asyncio.TaskGroup() as group:
-            for _ in range(min(self._engine.jobs, len(tasks))):
-                group.create_task(self._work())
-        for job in self._lost:
-            await asyncio.to_thread(clean_lost, job, os.environ)
+    @property
+    def has_more(self) -> bool:
+        """Whether there are tasks to begin, and money for them."""
+        return bool(self._queue) and not self._budget.is_spent
 
-    async def _work(self) -> None:
-        while (taken := await self._take()) is not None:
-            task, part = taken
-            cost = 0.0
-            try:
-                attempts = await self._try(task, part)
-                cost = sum(attempt.cost or 0.0 for attempt in attempts)
-                result = make_result(task, attempts, self._keep_patch(task, attempts[-1]))
-                self._results.append(result)
-                self._watcher.finished(result)
-            finally:
-                async with self._changed:
-                    del self._running[task.id]
-                    self._budget.settle(part, cost)
-                    self._changed.notify_all()
+    def take(self, free: int) -> Item | None:
+        """Return the next task that can run, what it may cost set aside."""
+        task = next((task for task in self._queue if task.cwd not in self._busy), None)
+        if task is None:
+            return None
+        part = self._budget.reserve(self._limits.max_cost, min(free, len(self._queue)))
+        if part is None:
+            return None
+        self._queue.remove(task)
+        self._parts[task.id] = part
+        self._busy |= {task.cwd} - {""}
+        return task
 
-    async def _take(self) -> tuple[Task, float] | None:
-        """Return the next task that can run, with what it may cost; `None` when there is no more to do."""
-        async with self._changed:
-            while self._queue and not self._budget.is_spent:
-                busy = {task.cwd for task in self._running.values() if task.cwd}
-                task = next((task for task in self._queue if task.cwd not in busy), None)
-                free = min(self._engine.jobs - len(self._running), len(self._queue))
-                part = self._budget.reserve(self._limits.max_cost, free) if task is not None else None
-                if task is not None and part is not None:
-                    self._queue.remove(task)
-                    self._running[task.id] = task
-                    return task, part
-                await self._changed.wait()
-        return None
+    def name(self, item: Item) -> tuple[str, str]:
+        """Return the id and the prompt of a task."""
+        return item.id, item.prompt
 
-    async def _try(self, task: Task, part: float) -> list[Attempt]:
-        """Return all tries of a task, the last of which counts."""
-        attempts: list[Attempt] = []
-        lost = 0
-        while True:
-            left = part - sum(attempt.cost or 0.0 for attempt in attempts)
-            self._watcher.began(task, len(attempts) + lost + 1)
-            job = self._job(task, left)
-            try:
-                attempt = await self._engine.run(job)
-            except WorkerLostError as error:
-                self._lost.append(job)
-                lost += 1
-                if lost <= LOST_TRIES:
-                    self._watcher.repeats(task, str(error))
-                    continue
-                attempt = Attempt("crashed", str(error))
-            attempts.append(attempt)
-            spent = sum(attempt.cost or 0.0 for attempt in attempts)
-            if attempt.outcome not in TRIED_AGAIN or len(attempts) > self._limits.retries or spent >= part:
-                return attempts
-            self._watcher.repeats(task, attempt.error)
-            await asyncio.sleep(min(FIRST_WAIT * 2 ** (len(attempts) - 1), LONGEST_WAIT))
+    def job(self, item: Item, answers: Sequence[Attempt]) -> Job[Attempt]:
+        """Return a try at a task, with what is left of its money."""
+        left = self._parts[item.id] - spent(answers)
+        max_cost = left if left != float("inf") else None
+        limits, token = self._limits, os.urandom(4).hex()
+        match item:
+            case Task():
+                return AgentJob(
+                    task=item,
+                    places=str(self._places.worktrees),
+                    token=token,
+                    max_turns=limits.max_turns,
+                    max_cost=max_cost,
+                    timeout=limits.timeout,
+                    keep=self._places.keep,
+                    sandboxed=self._sandboxed,
+                )
+            case Trial():
+                places = str(self._places.kept / "trials")
+                return TrialJob(item, places, token, limits.max_turns, max_cost, limits.timeout)
 
-    def _job(self, task: Task, left: float) -> Job:
-        return Job(
-            task=task,
-            places=str(self._places.worktrees),
-            token=os.urandom(4).hex(),
-            max_turns=self._limits.max_turns,
-            max_cost=left if left != float("inf") else None,
-            timeout=self._limits.timeout,
-            keep=self._places.keep,
-            sandboxed=self._sandboxed,
-        )
+    def lose(self, item: Item, error: WorkerLostError) -> Attempt:
+        """Return what a task is whose worker was lost again and again."""
+        del item
+        return Attempt("crashed", str(error))
 
-    def _keep_patch(self, task: Task, attempt: Attempt) -> str:
+    def fault(self, item: Item, answers: Sequence[Attempt]) -> str:
+        """Return why a task is tried again, empty where it is not."""
+        last = answers[-1]
+        if last.outcome not in TRIED_AGAIN or len(answers) > self._limits.retries:
+            return ""
+        return "" if spent(answers) >= self._parts[item.id] else last.error or last.outcome
+
+    def finish(self, item: Item, answers: Sequence[Attempt]) -> Row:
+        """Write patch and result of a task. Raises `OSError`."""
+        result = make_result(item, answers, self._keep_patch(item, answers[-1]))
+        self._results.append(result)
+        return describe(result)
+
+    def release(self, item: Item, answers: Sequence[Attempt]) -> None:
+        """Give back the money that was set aside for a task, and its directory."""
+        self._budget.settle(self._parts.pop(item.id), spent(answers))
+        self._busy.discard(item.cwd)
+
+    def _keep_patch(self, task: Item, attempt: Attempt) -> str:
         """Write what was changed; returns the file's path, empty where nothing was. Raises `OSError`."""
-        file = self._places.patches / f"{task.id}.patch"
+        file = self._places.kept / f"{task.id}.patch"
         if not attempt.patch:
             file.unlink(missing_ok=True)  # of an earlier run
             return ""
@@ -201,7 +178,33 @@ class Conductor:
         return str(file)
 
 
-def make_result(task: Task, attempts: Sequence[Attempt], patch: str) -> Result:
+def spent(attempts: Sequence[Attempt]) -> float:
+    """Return what tries have cost, in US dollars, as far as it is known. Pure."""
+    return sum(attempt.cost or 0.0 for attempt in attempts)
+
+
+def words(outcome: str) -> str:
+    """Return an outcome as users read it."""
+    return outcome.replace("_", " ")
+
+
+def describe(result: Result) -> Row:
+    """Return a result as it is shown. Pure."""
+    tries = [f"{result.attempts} tries"] if result.attempts > 1 else []
+    files = [f"{plural(len(result.changed_files), 'file')} changed"] if result.changed_files else []
+    return Row(
+        name=result.id,
+        outcome=words(result.outcome),
+        is_good=result.outcome == "done",
+        seconds=result.duration_ms / 1000,
+        cost=result.total_cost_usd,
+        about=result.error or "" if result.outcome != "done" else "",
+        changes=", ".join([*tries, *files]),
+        record=result,
+    )
+
+
+def make_result(task: Item, attempts: Sequence[Attempt], patch: str) -> Result:
     """Return what came of a task: the last try's answer, and sums over all of them. Pure."""
     last = attempts[-1]
     answers = [attempt.answer for attempt in attempts if attempt.answer]
@@ -226,6 +229,8 @@ def make_result(task: Task, attempts: Sequence[Attempt], patch: str) -> Result:
         patch=patch,
         commit=last.commit,
         worktree=last.worktree,
+        trial=last.trial,
+        reward=last.reward,
         **known,
     )
 
@@ -240,37 +245,10 @@ def add_usage(usages: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return total
 
 
-def is_finished(task: Task, latest: dict[str, Result], again: frozenset[str]) -> bool:
+def is_finished(task: Item, latest: dict[str, Result], again: frozenset[str]) -> bool:
     """Whether a task has a result that counts: of this very task, and not one that is asked for again. Pure."""
     result = latest.get(task.id)
     return result is not None and result.task == task.digest and result.outcome not in again
-
-
-def run_conductor(make: Callable[[], Conductor], tasks: Sequence[Task]) -> int:
-    """Run tasks to their end, or to the first signal, after which running agents end in order; returns the exit code.
-
-    0 where the tasks ran, 4 where the money for all is gone, 128 and the number of a signal. A second signal ends the
-    process at once (`ending.py`). Raises `OSError` where the results cannot be written.
-    """
-
-    async def run() -> int:
-        loop, conductor = asyncio.get_running_loop(), make()
-        work = loop.create_task(conductor.run(tasks), name="batch")
-
-        def leave(_number: int) -> None:
-            loop.call_soon_threadsafe(work.cancel)
-
-        with ended_by_signals(leave) as signals:
-            await asyncio.wait([work])
-        if work.cancelled() and signals:
-            return SIGNAL + signals[0]
-        work.result()
-        return LIMIT_REACHED if conductor.is_spent else OK
-
-    try:
-        return asyncio.run(run())
-    except ExceptionGroup as group:
-        raise group.exceptions[0] from None
 
 
 def judge(results: Sequence[Result]) -> int:

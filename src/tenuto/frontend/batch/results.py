@@ -1,17 +1,13 @@
-"""What came of the tasks: one line a finished task, in a file that only grows. A second run goes on behind it."""
+"""What came of a try at a task, and of the task: the line that is kept of it."""
 
 from __future__ import annotations
 
-import fcntl
-import os
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-import msgspec
 from msgspec import Struct, field
 
-from tenuto.private_files import open_private, write_all
-from tenuto.text.writable import to_json
+from tenuto.engine.record import Record
 
 Outcome = Literal[
     "done",
@@ -27,6 +23,28 @@ Outcome = Literal[
 ]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 """`crashed`: the agent ended without a result. `invalid`: the command line of the task was refused."""
+
+
+class Attempt(Struct, frozen=True):
+    """What came of one try. `answer` has names of a headless run's result, and is empty where there was none."""
+
+    outcome: Outcome
+    error: str = ""
+    answer: dict[str, Any] = field(default_factory=dict[str, Any])
+    check_output: str = ""
+    seconds: float = 0.0
+    patch: bytes = b""
+    changed_files: tuple[str, ...] | None = None
+    """As git says; `None` where there is no worktree."""
+    commit: str = ""
+    worktree: str = ""
+    trial: str = ""
+    reward: float | None = None
+
+    @property
+    def cost(self) -> float | None:
+        """US dollars, `None` where the price is not known."""
+        return self.answer.get("total_cost_usd") if self.answer else 0.0
 
 
 class Result(Struct, frozen=True):
@@ -57,73 +75,16 @@ class Result(Struct, frozen=True):
     """What the agent's worktree was on at the end, where the agent has committed."""
     worktree: str = ""
     """The worktree, where it was kept."""
+    trial: str = ""
+    """The folder of a Harbor trial: logs, trajectory, what the verifier said."""
+    reward: float | None = None
+    """What the verifier of a Harbor task gave; 1 is all of it."""
 
 
-class ResultsError(Exception):
-    """The results cannot be kept; the message says why."""
+Results = Record[str, Result]
+"""The results of a file's tasks on the disk."""
 
 
-class ResultsFile:
-    """The results on disk. One process at a time has the file; a line that a crash left half written is taken away."""
-
-    def __init__(self, path: Path) -> None:
-        """Open the file, or make it. Raises `ResultsError` and `OSError`."""
-        is_new = not path.exists()
-        self.path = path
-        self._descriptor = open_private(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
-        try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(self._descriptor)
-            raise ResultsError(f"another tenuto batch writes {path}") from None
-        if is_new:
-            _sync_folder(path.parent)
-        self.latest, self.faults = self._read()
-
-    def append(self, result: Result) -> None:
-        """Write one line, and be sure that it is on the disk. Raises `OSError`; then nothing of the line stays."""
-        size = os.fstat(self._descriptor).st_size
-        try:
-            write_all(self._descriptor, to_json(result) + b"\n")
-            os.fsync(self._descriptor)
-        except OSError:
-            os.ftruncate(self._descriptor, size)
-            raise
-        self.latest[result.id] = result
-
-    def close(self) -> None:
-        """Let another process have the file."""
-        os.close(self._descriptor)
-
-    def _read(self) -> tuple[dict[str, Result], list[str]]:
-        """Return the last result of each task, and a line on each line that cannot be read."""
-        data = self.path.read_bytes()
-        whole = data[: data.rfind(b"\n") + 1]
-        if len(whole) < len(data):
-            os.ftruncate(self._descriptor, len(whole))
-        latest, faults = read_results(whole)
-        return latest, [f"{self.path.name}, {fault}; its task runs again" for fault in faults]
-
-
-def read_results(data: bytes) -> tuple[dict[str, Result], list[str]]:
-    """Return the last result of each task of whole lines, and what is wrong with the others. Pure."""
-    latest: dict[str, Result] = {}
-    faults: list[str] = []
-    for number, line in enumerate(data.split(b"\n"), 1):
-        if not line.strip():
-            continue
-        try:
-            result = msgspec.json.decode(line, type=Result)
-        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-            faults.append(f"line {number}: {error}")
-        else:
-            latest[result.id] = result
-    return latest, faults
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def open_results(path: Path) -> Results:
+    """Open the results, or begin them. Raises `RecordTakenError` and `OSError`."""
+    return Record(path, Result, lambda result: result.id)

@@ -18,7 +18,7 @@ from tenuto.text.matching import did_you_mean
 from tenuto.text.writable import to_json
 
 MODES = ("plan", "ask", "edits", "auto")
-_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
+ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 _KEYS = ("id", "prompt", "cwd", "repo", "ref", "model", "mode", "allow", "setup", "check", "schema")
 _TYPES = {"allow": "a list of rules", "schema": "a JSON schema, or the name of a file with one"}
 
@@ -124,7 +124,7 @@ def _faults(given: dict[str, Any]) -> Iterator[str]:
             yield f"“{key}” is a text"
         elif key not in _TYPES and "\0" in value:
             yield f"“{key}” has a null character"
-    if not _ID.fullmatch(given.get("id", "")):
+    if not ID.fullmatch(given.get("id", "")):
         yield "“id” has 1 to 100 letters, digits and any of . _ -, and begins with none of . -"
     if not given.get("prompt", "").strip():
         yield "“prompt” is missing"

@@ -10,29 +10,27 @@ import tempfile
 import time
 from collections.abc import Generator, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Struct
 
 from tenuto.config.sources import home_directory, load_settings
+from tenuto.engine.child import last_line, run_child
 from tenuto.exit_codes import BAD_USAGE, CALLS_REFUSED, CUT_OFF, DECLINED, FAILED, LIMIT_REACHED, OK
-from tenuto.frontend.batch.results import Outcome
+from tenuto.frontend.batch.results import Attempt, Outcome
 from tenuto.frontend.batch.tasks import Task
 from tenuto.frontend.batch.worktree import Worktree, WorktreeError, remove_folder, remove_leftovers
 from tenuto.guard.sandbox.sandbox import Confined
 from tenuto.private_files import make_directory
-from tenuto.text.bounding import cut_tail, shorten
+from tenuto.text.bounding import cut_tail
 from tenuto.text.writable import to_json
-from tenuto.tool.process.process import Collector, CommandLimits, start_command
 from tenuto.tool.run.confining import make_sandbox
 
 COMMAND_SECONDS = 1800.0
 """How long a setup or a check may take where `--timeout` says nothing."""
 LATE_SECONDS = 30.0
 """How long after its own `--timeout` an agent is given up."""
-PARTING_SECONDS = 1.6
-"""How long an agent has to end in order. Less than the program itself has after a signal (`ending.py`)."""
 SHOWN_CHARS = 2_000
 OUTCOMES_BY_CODE: dict[int, Outcome] = {
     OK: "done",
@@ -46,8 +44,8 @@ OUTCOMES_BY_CODE: dict[int, Outcome] = {
 """Any other code is no end of its own."""
 
 
-class Job(Struct, frozen=True):
-    """A task with the limits of this try. It is sent to other machines as it is."""
+class AgentJob(Struct, frozen=True):
+    """A task with the limits of this try."""
 
     task: Task
     places: str
@@ -61,60 +59,37 @@ class Job(Struct, frozen=True):
     keep: bool = False
     sandboxed: bool = True
 
+    async def run(self, environ: Mapping[str, str]) -> Attempt:
+        """Try the task once, and leave nothing but what it asks to keep. Ended early, the agent ends in order."""
+        begun = time.monotonic()
+        folder = self.folder
+        tree: Worktree | None = None
+        kept = False
+        try:
+            tree = await asyncio.to_thread(_prepare, self, folder, environ)
+            attempt = await _work(self, tree.cwd if tree else Path(self.task.cwd), folder / "scratch", environ)
+            if tree is not None:
+                attempt = await asyncio.to_thread(_take_changes, attempt, tree)
+                kept = bool(attempt.patch) and self.keep
+        except (WorktreeError, OSError) as error:
+            attempt = Attempt("setup_failed", str(error))
+        finally:
+            if not kept:
+                await asyncio.to_thread(_clean, tree, folder)
+        if kept and tree is not None:
+            remove_folder(folder / "scratch")
+            attempt = msgspec.structs.replace(attempt, worktree=str(tree.root))
+        return msgspec.structs.replace(attempt, seconds=time.monotonic() - begun)
 
-class Attempt(Struct, frozen=True):
-    """What came of one try. `answer` is the result of the headless run, empty where there was none."""
-
-    outcome: Outcome
-    error: str = ""
-    answer: dict[str, Any] = field(default_factory=dict[str, Any])
-    check_output: str = ""
-    seconds: float = 0.0
-    patch: bytes = b""
-    changed_files: tuple[str, ...] | None = None
-    """As git says; `None` where there is no worktree."""
-    commit: str = ""
-    worktree: str = ""
+    def clean(self, environ: Mapping[str, str]) -> None:
+        """Take away what a lost try has left here: it may have gone on while the next one began."""
+        with contextlib.suppress(WorktreeError, OSError):
+            _remove(self.task, self.folder, environ)
 
     @property
-    def cost(self) -> float | None:
-        """US dollars, `None` where the price is not known."""
-        return self.answer.get("total_cost_usd") if self.answer else 0.0
-
-
-class _Ended(Struct, frozen=True):
-    code: int | None
-    """`None`: it took too long."""
-    output: bytes
-
-
-async def run_job(job: Job, environ: Mapping[str, str]) -> Attempt:
-    """Try a task once, and leave nothing behind but what it asks to keep. Ended early, the agent ends in order."""
-    begun = time.monotonic()
-    folder = Path(job.places, f"{job.task.id}@{job.token}")
-    tree: Worktree | None = None
-    kept = False
-    try:
-        tree = await asyncio.to_thread(_prepare, job, folder, environ)
-        attempt = await _work(job, tree.cwd if tree else Path(job.task.cwd), folder / "scratch", environ)
-        if tree is not None:
-            attempt = await asyncio.to_thread(_take_changes, attempt, tree)
-            kept = bool(attempt.patch) and job.keep
-    except (WorktreeError, OSError) as error:
-        attempt = Attempt("setup_failed", str(error))
-    finally:
-        if not kept:
-            await asyncio.to_thread(_clean, tree, folder)
-    if kept and tree is not None:
-        remove_folder(folder / "scratch")
-        attempt = msgspec.structs.replace(attempt, worktree=str(tree.root))
-    return msgspec.structs.replace(attempt, seconds=time.monotonic() - begun)
-
-
-def clean_lost(job: Job, environ: Mapping[str, str]) -> None:
-    """Take away what a try has left here whose worker was lost: it may have gone on while the next one began."""
-    with contextlib.suppress(WorktreeError, OSError):
-        _remove(job.task, Path(job.places, f"{job.task.id}@{job.token}"), environ)
+    def folder(self) -> Path:
+        """What this try alone works in."""
+        return Path(self.places, f"{self.task.id}@{self.token}")
 
 
 def _remove(task: Task, folder: Path, environ: Mapping[str, str]) -> None:
@@ -124,7 +99,7 @@ def _remove(task: Task, folder: Path, environ: Mapping[str, str]) -> None:
         remove_leftovers(Path(task.repo), folder, environ)
 
 
-def _prepare(job: Job, folder: Path, environ: Mapping[str, str]) -> Worktree | None:
+def _prepare(job: AgentJob, folder: Path, environ: Mapping[str, str]) -> Worktree | None:
     """Make the folder of a task anew. Raises `WorktreeError` and `OSError`."""
     repository = Path(job.task.repo)
     for left in Path(job.places).glob(f"{job.task.id}@*"):
@@ -147,38 +122,38 @@ def _take_changes(attempt: Attempt, tree: Worktree) -> Attempt:
     )
 
 
-async def _work(job: Job, cwd: Path, scratch: Path, environ: Mapping[str, str]) -> Attempt:
+async def _work(job: AgentJob, cwd: Path, scratch: Path, environ: Mapping[str, str]) -> Attempt:
     """Run the setup, the agent, the check."""
     seconds = job.timeout or COMMAND_SECONDS
     if job.task.setup:
-        ended = await _run(job.task.setup, cwd, environ, scratch, seconds)
+        ended = await run_child(job.task.setup, cwd, environ, scratch, seconds)
         if ended.code != 0:
-            return Attempt("setup_failed", f"the setup {_how(ended, seconds)}")
+            return Attempt("setup_failed", f"the setup {ended.describe(seconds)}")
     attempt = await _run_agent(job, cwd, environ, scratch)
     if not job.task.check or attempt.outcome not in ("done", "refused"):
         return attempt
     with _confined(job, cwd, environ) as confined:
-        ended = await _run(job.task.check, cwd, environ, scratch, seconds, confined=confined)
+        ended = await run_child(job.task.check, cwd, environ, scratch, seconds, confined=confined)
     said = cut_tail(ended.output.decode("utf-8", "replace"), SHOWN_CHARS)
     if ended.code == 0:
         return msgspec.structs.replace(attempt, outcome="done", check_output=said)
-    error = f"the check {_how(ended, seconds)}"
+    error = f"the check {ended.describe(seconds)}"
     return msgspec.structs.replace(attempt, outcome="check_failed", error=error, check_output=said)
 
 
-async def _run_agent(job: Job, cwd: Path, environ: Mapping[str, str], scratch: Path) -> Attempt:
+async def _run_agent(job: AgentJob, cwd: Path, environ: Mapping[str, str], scratch: Path) -> Attempt:
     with tempfile.TemporaryFile(dir=scratch) as prompt, tempfile.TemporaryFile(dir=scratch) as errors:
         prompt.write(job.task.prompt.encode())
         prompt.seek(0)
         seconds = job.timeout + LATE_SECONDS if job.timeout else None
         line = f"exec {shlex.join(agent_words(job, scratch))}"
-        ended = await _run(line, cwd, environ, scratch, seconds, reads=prompt, errors=errors)
+        ended = await run_child(line, cwd, environ, scratch, seconds, reads=prompt, errors=errors)
         errors.seek(0)
-        said = _last_line(errors.read())
+        said = last_line(errors.read())
     return read_answer(ended.code, ended.output, said)
 
 
-def agent_words(job: Job, scratch: Path) -> list[str]:
+def agent_words(job: AgentJob, scratch: Path) -> list[str]:
     """Return the command line of a task's agent; its prompt comes on standard input."""
     words = [sys.executable, "-P", "-m", "tenuto", "-p", "--output-format", "json"]
     task = job.task
@@ -208,42 +183,8 @@ def read_answer(code: int | None, output: bytes, said: str) -> Attempt:
     return Attempt(outcome, error if code is not None else "it did not end when its time was over", answer)
 
 
-async def _run(
-    line: str,
-    cwd: Path,
-    environ: Mapping[str, str],
-    scratch: Path,
-    seconds: float | None,
-    *,
-    reads: IO[bytes] | None = None,
-    errors: IO[bytes] | None = None,
-    confined: Confined | None = None,
-) -> _Ended:
-    """Run a shell line to its end, or until its time is over; nothing that it started is left."""
-    collector = Collector(lambda: Path(tempfile.mkdtemp(dir=scratch)) / "output")
-    command = start_command(
-        line,
-        cwd,
-        environ,
-        collector,
-        scratch / "running",
-        confined=confined,
-        limits=CommandLimits(0, 0),
-        reads=reads.fileno() if reads else None,
-        errors=errors.fileno() if errors else None,
-    )
-    try:
-        await asyncio.wait({command.exited}, timeout=seconds)
-        code = command.exited.result() if command.exited.done() else None
-        await command.settle()
-    finally:
-        await command.end(PARTING_SECONDS)
-        command.close()
-    return _Ended(code, collector.path.read_bytes() if collector.path else collector.kept)
-
-
 @contextlib.contextmanager
-def _confined(job: Job, cwd: Path, environ: Mapping[str, str]) -> Generator[Confined | None]:
+def _confined(job: AgentJob, cwd: Path, environ: Mapping[str, str]) -> Generator[Confined | None]:
     """Hold a check as the agent's own commands are held: it runs what the agent has written."""
     home = home_directory(environ)
     wishes = load_settings(home, cwd, environ)[0].sandbox
@@ -254,14 +195,3 @@ def _confined(job: Job, cwd: Path, environ: Mapping[str, str]) -> Generator[Conf
         if not sandbox.holds:
             raise OSError(f"the check is not run without a sandbox: {sandbox.machine}")
         yield sandbox.confine(cwd, environ, strict=False)
-
-
-def _how(ended: _Ended, seconds: float) -> str:
-    how = f"ended with {ended.code}" if ended.code is not None else f"took more than {seconds:g} s"
-    said = _last_line(ended.output)
-    return f"{how}: {said}" if said else how
-
-
-def _last_line(output: bytes) -> str:
-    lines = output.decode("utf-8", "replace").strip().split("\n")
-    return shorten(lines[-1].removeprefix("tenuto: "), 300)

@@ -1,4 +1,4 @@
-"""Agents on the machines of a Ray cluster. Ray is imported here alone, and only when it is asked for."""
+"""Jobs on the machines of a Ray cluster. Ray is imported here alone, and only when it is asked for."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ from collections.abc import Collection
 from importlib import import_module
 from typing import Any, TextIO, cast
 
-import msgspec
-
 from tenuto.core.errors import UsageError
-from tenuto.frontend.batch.engine import WorkerLostError
-from tenuto.frontend.batch.worker import PARTING_SECONDS, Attempt, Job, run_job
+from tenuto.engine.child import PARTING_SECONDS
+from tenuto.engine.engine import AnswerT, Job, WorkerLostError
 
 
 class OwnOutput:
@@ -36,7 +34,7 @@ class OwnOutput:
 
 
 class RayEngine:
-    """Each job is a Ray task with one core: on any node that has Tenuto, its keys, and the repositories."""
+    """Each job is a Ray task with one core: on any node that has Tenuto and what the job works on."""
 
     def __init__(self, jobs: int | None) -> None:
         """Join the cluster that RAY_ADDRESS names, or the one of this machine, or begin one. Raises `UsageError`."""
@@ -59,20 +57,19 @@ class RayEngine:
         self.jobs = min(jobs or cores, cores)
         self._run = self._ray.remote(num_cpus=1, max_retries=0)(run_here)
 
-    async def run(self, job: Job) -> Attempt:
+    async def run(self, job: Job[AnswerT]) -> AnswerT:
         """Run one job on some node."""
-        reference = self._run.remote(msgspec.msgpack.encode(job))
+        reference = self._run.remote(job)
         try:
-            data: bytes = await asyncio.wrap_future(reference.future())
+            return cast("AnswerT", await asyncio.wrap_future(reference.future()))
         except asyncio.CancelledError:
             self._ray.cancel(reference, recursive=False)
             await asyncio.to_thread(self._ray.wait, [reference], timeout=PARTING_SECONDS)
             raise
-        except self._ray.exceptions.RayTaskError:
-            raise
+        except self._ray.exceptions.RayTaskError as error:
+            raise error.cause from error  # what the job itself has raised, there
         except self._ray.exceptions.RayError as error:
             raise WorkerLostError(f"{type(error).__name__}: {str(error).strip().splitlines()[0]}") from error
-        return msgspec.msgpack.decode(data, type=Attempt)
 
     def close(self) -> None:
         """Leave the cluster; what Ray has kept back of its words comes in this thread then."""
@@ -81,7 +78,6 @@ class RayEngine:
         sys.stdout = self._output
 
 
-def run_here(data: bytes) -> bytes:
-    """Run an encoded job on this node, with this node's environment; returns the encoded attempt."""
-    job = msgspec.msgpack.decode(data, type=Job)
-    return msgspec.msgpack.encode(asyncio.run(run_job(job, os.environ)))
+def run_here(job: Job[AnswerT]) -> AnswerT:
+    """Run a job on this node, with this node's environment."""
+    return asyncio.run(job.run(os.environ))
