@@ -149,8 +149,8 @@ def shown_value(key: tuple[str, ...], value: object) -> str:
     """Return a setting's value as it can be shown: headers and variables hold keys, and so may addresses."""
     if {"headers", "env"} & set(key):
         return "(set)"
-    if key[-1].endswith("url"):
-        return shorten(bare_url(str(value)), VALUE_CHARS)
+    if key[-1].endswith("url") and isinstance(value, str):
+        value = bare_url(value)
     return shorten(toml_text(value), VALUE_CHARS)
 
 
