@@ -29,7 +29,6 @@ from acp.schema import (
 from acp.schema import Usage as TokenUsage
 
 from tenuto.command.model_commands import MODES
-from tenuto.command.outcome import CommandOutcome
 from tenuto.command.registry import find_command, run_command
 from tenuto.command.runtime import CommandRuntime
 from tenuto.core.errors import EXPECTED_FAILURES, TaskFailedError, describe_failure
@@ -125,7 +124,6 @@ class HostedSession:
         self._prompts = 0
         self._is_sending = False
         self._is_cancelled = False
-        self._commands: set[asyncio.Task[list[CommandOutcome]]] = set()
         runtime.subscribe(self.hear)
         self._host()
 
@@ -276,7 +274,7 @@ class HostedSession:
         self._returned.clear()
         was_idle = self.runtime.live.task.settled
         turns = self.runtime.live.task.turns
-        for outcome in await self._outcomes(line, stoppable=command is not None and command.stoppable):
+        for outcome in await run_command(self.runtime, line):
             if text := describe_answer(outcome):
                 self._say(text)
         if self._is_cancelled:
@@ -289,27 +287,9 @@ class HostedSession:
         # Of a compaction that came to nothing its own update says why.
         return STOP_REASONS.get(settled.outcome, "end_turn")
 
-    async def _outcomes(self, line: str, *, stoppable: bool) -> list[CommandOutcome]:
-        """Return what a slash command comes to; one that is `stoppable` comes to nothing when the client cancels it."""
-        if not stoppable:
-            return await run_command(self.runtime, line)
-        running = asyncio.get_running_loop().create_task(run_command(self.runtime, line))
-        self._commands.add(running)
-        try:
-            return await running
-        except asyncio.CancelledError:
-            present = asyncio.current_task()
-            if present is not None and present.cancelling():
-                raise
-            return []
-        finally:
-            self._commands.discard(running)
-
     async def cancel(self) -> None:
         """Stop what runs, and what waits behind it: the client has taken back all its prompts."""
         self._is_cancelled = self._prompts > 0
-        for running in self._commands:
-            running.cancel()
         if not self._is_sending:
             await self._stop()
 
