@@ -17,6 +17,8 @@ from tests.server import Call, Hang, Reply, Request, ScriptedServer
 
 SLEEP = Call("bash", {"command": "echo $$ > pid; exec sleep 60"})
 AUTO = ("--mode", "auto", "--no-sandbox")
+PATIENCE = 150.0
+"""Seconds for one thing that is waited for. A start of the program alone has taken ten on a busy machine."""
 
 
 class Raw:
@@ -48,7 +50,7 @@ class Raw:
     async def read(self, request_id: object) -> dict:
         """Return the answer to a request; what else comes is passed over, but has to be a message."""
         assert self.process.stdout is not None
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             while line := await self.process.stdout.readline():
                 message = json.loads(line)
                 assert message["jsonrpc"] == "2.0"
@@ -66,8 +68,8 @@ class Raw:
     async def end(self) -> tuple[int, str]:
         assert self.process.stdin is not None and self.process.stderr is not None
         self.process.stdin.close()
-        errors = await asyncio.wait_for(self.process.stderr.read(), 15)
-        return await asyncio.wait_for(self.process.wait(), 15), errors.decode()
+        errors = await asyncio.wait_for(self.process.stderr.read(), PATIENCE)
+        return await asyncio.wait_for(self.process.wait(), PATIENCE), errors.decode()
 
 
 def request(request_id: object, method: str, **params) -> dict:
@@ -159,7 +161,7 @@ async def test_a_client_that_goes_in_the_middle_leaves_a_saved_session_and_no_pr
         session = await raw.new(tmp_path)
         raw.write(prompt(1, session, "sleep"))
         pid_file = tmp_path / "work" / "pid"
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             while not (pid_file.is_file() and pid_file.read_text().strip()):
                 await asyncio.sleep(0.02)
         code, errors = await raw.end()
@@ -175,9 +177,11 @@ async def test_a_client_that_goes_in_the_middle_leaves_a_saved_session_and_no_pr
 async def told(raw: Raw, word: str) -> None:
     """Read until a message with this word comes."""
     assert raw.process.stdout is not None
-    async with asyncio.timeout(30):
-        while word.encode() not in await raw.process.stdout.readline():
-            pass
+    async with asyncio.timeout(PATIENCE):
+        while line := await raw.process.stdout.readline():
+            if word.encode() in line:
+                return
+    raise AssertionError(f"it ended before it told of {word}")
 
 
 def goes_on(request: Request):
@@ -219,8 +223,9 @@ async def test_wherever_a_client_goes_nothing_is_lost_and_nothing_hangs(tmp_path
         again.write(request(1, "session/load", sessionId=session, cwd=str(tmp_path / "work"), mcpServers=[]))
         lines: list[str] = []
         assert again.process.stdout is not None
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             while b'"id":1' not in (line := await again.process.stdout.readline()).replace(b" ", b""):
+                assert line, "it ended before it had told the conversation"
                 lines.append(line.decode())
         for part in [*said, *([text] if text[0] != "/" else [])]:
             assert any("user_message_chunk" in line and part in line for line in lines)
@@ -234,7 +239,7 @@ async def test_a_client_that_goes_from_ten_working_sessions_leaves_them_all_save
         raw = await Raw.start(tmp_path, server)
         sessions = [await raw.new(tmp_path) for _ in range(10)]
         raw.write(*(prompt(f"p{number}", session, f"task {number}") for number, session in enumerate(sessions)))
-        async with asyncio.timeout(40):
+        async with asyncio.timeout(PATIENCE):
             while len(server.requests) < 10:
                 await asyncio.sleep(0.02)
         code, errors = await raw.end()
@@ -252,7 +257,7 @@ async def test_a_client_that_reads_no_more_ends_the_program(tmp_path):
         assert raw.process.stdout is not None
         raw.write(prompt(1, session, "go on"))
         raw.process.stdout._transport.close()  # the reading end, and no other
-        assert await asyncio.wait_for(raw.process.wait(), 20) == 0
+        assert await asyncio.wait_for(raw.process.wait(), PATIENCE) == 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
@@ -261,11 +266,11 @@ async def test_a_signal_ends_it_in_order(tmp_path, number):
         raw = await Raw.start(tmp_path, server)
         session = await raw.new(tmp_path)
         raw.write(prompt(1, session, "hi"))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             while not server.requests:
                 await asyncio.sleep(0.02)
         raw.process.send_signal(number)
-        assert await asyncio.wait_for(raw.process.wait(), 10) == 128 + number
+        assert await asyncio.wait_for(raw.process.wait(), PATIENCE) == 128 + number
         directory = next((tmp_path / "home" / "sessions").glob(f"*/{session}"))
         Session.open(directory).close()  # nobody holds it
 

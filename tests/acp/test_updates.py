@@ -84,7 +84,7 @@ SAMPLES: list[tuple[events.AnyEvent, list[str]]] = [
     (events.ChildEndedEvent(**S, call_id="c", child="k", agent="general", outcome="completed"), []),
     (events.ChildTranscriptEvent(**S, child="k", working=True), []),
     (events.HooksRunningEvent(**S, names=("x",)), []),
-    (events.CommandProgressEvent(**S, text="12 of 30"), []),
+    (events.CommandProgressEvent(**S, text="12 of 30"), ["tool_call"]),
     (events.ExtensionStatusEvent(**S, extension="x", text="y"), []),
     (events.RetryEvent(**S, attempt=1, attempts=5, wait=2, reason="overloaded"), ["agent_message_chunk"]),
     (events.QueueChangedEvent(**S, items=()), []),
@@ -145,6 +145,19 @@ def test_a_streamed_answer_is_not_told_again():
     ]
     assert "".join(u["content"]["text"] for u in told if u["sessionUpdate"] == "agent_message_chunk") == "Look."
     assert told[1]["messageId"] == told[2]["messageId"] != told[0]["messageId"]
+
+
+def test_k4_how_far_a_command_is_is_a_call_that_counts_and_ends():
+    progress = events.CommandProgressEvent
+    told = tell(
+        *(progress(**S, text=text) for text in ("Exporting, 1 of 3", "Exporting, 2 of 3", "", "Searching, 9", ""))
+    )
+    first, second = told[:3], told[3:]
+    assert [update.get("title") for update in first] == ["Exporting, 1 of 3", "Exporting, 2 of 3", None]
+    assert [update.get("status") for update in first] == ["in_progress", None, "completed"]
+    assert [update.get("status") for update in second] == ["in_progress", "completed"]
+    assert len({update["toolCallId"] for update in first}) == len({update["toolCallId"] for update in second}) == 1
+    assert first[0]["toolCallId"] != second[0]["toolCallId"]
 
 
 def test_answers_and_notices_are_messages_of_their_own():

@@ -19,6 +19,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies
 
 from tenuto.cli.config import run_config
+from tenuto.cli.parsing import toml_text
 from tenuto.config.manual import explain, json_schema, parts, settings_in
 from tenuto.config.settings import Settings
 from tenuto.config.sources import load_settings
@@ -60,9 +61,9 @@ def run(capsys, home: Path, project: Path, *words: str, environ: dict[str, str] 
 def test_show_names_each_setting_with_file_and_line_and_no_secret(capsys, home, project):
     code, out, _ = run(capsys, home, project, "show", environ={"TENUTO_UI__THEME": "light"})
     assert code == 0
-    assert f"mode = 'edits'  ({home / 'settings.toml'}:2)" in out
-    assert f"ui.theme = 'dark'  ({home / 'settings.toml'}:5; overruled)" in out
-    assert "ui.theme = 'light'  (environment)" in out
+    assert f'mode = "edits"  ({home / "settings.toml"}:2)' in out
+    assert f'ui.theme = "dark"  ({home / "settings.toml"}:5; overruled)' in out
+    assert 'ui.theme = "light"  (environment)' in out
     assert "secret" not in out and "hidden-key" not in out
 
 
@@ -78,7 +79,7 @@ def test_show_all_lists_every_setting_once(capsys, home, project):
 
 def test_get_says_value_place_and_meaning(capsys, home, project):
     code, out, _ = run(capsys, home, project, "get", "ui.theme")
-    assert code == 0 and out.startswith(f"ui.theme = 'dark'  ({home / 'settings.toml'}:5)")
+    assert code == 0 and out.startswith(f'ui.theme = "dark"  ({home / "settings.toml"}:5)')
     assert "contrast-light" in out and "](" not in out
     _, out, _ = run(capsys, home, project, "get", "tools.bash_timeout", "--json")
     answer = json.loads(out)
@@ -113,7 +114,7 @@ def test_what_does_not_fit_changes_nothing_and_says_what_would(capsys, home, pro
 
 def test_set_keeps_comments_and_unset_gives_the_default_back(capsys, home, project):
     code, out, _ = run(capsys, home, project, "set", "ui.theme", "light")
-    assert code == 0 and "ui.theme = 'light'" in out
+    assert code == 0 and 'ui.theme = "light"' in out
     assert (home / "settings.toml").read_text() == OWN.replace("'dark'", '"light"')
     for key, word in (
         ('models."openai/gpt-6.1".effort', "high"),
@@ -241,3 +242,43 @@ def test_the_examples_of_the_document_do_what_they_say(capsys, home, project):
 
 def test_the_schema_needs_no_home():
     assert json_schema()["$schema"].startswith("https://json-schema.org/")
+
+
+VALUES = strategies.recursive(
+    strategies.booleans()
+    | strategies.integers()
+    | strategies.floats(allow_nan=False, allow_infinity=False)
+    | strategies.text(alphabet="aä \"\\\n'{}"),
+    lambda inner: strategies.lists(inner) | strategies.dictionaries(strategies.text(alphabet='a b"'), inner),
+    max_leaves=5,
+)
+
+
+@given(VALUES)
+def test_k4_a_value_is_shown_as_it_is_written_in_the_file(value):
+    assert tomllib.loads(f"x = {toml_text(value)}") == {"x": value}
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "doubt"),
+    [
+        ("ui.theme", "pink", "There is no theme “pink”"),
+        ("model", "nosuch/x", "there is no provider “nosuch”"),
+        ("model", "openai/gpt-6.1", "there is no key for openai"),
+        ("ui.theme", "dark", ""),
+        ("model", "offline/tenuto", ""),
+    ],
+)
+def test_k4_a_name_that_nothing_has_is_kept_and_doubted_at_once(capsys, home, project, key, value, doubt):
+    code, out, errors = run(capsys, home, project, "set", key, value)
+    assert code == 0 and f'{key} = "{value}"' in out
+    assert doubt in errors and bool(errors) == bool(doubt)
+
+
+def test_k4_a_broken_file_is_named_with_its_line_and_what_opens_it(capsys, home, project):
+    (home / "settings.toml").write_text("[ui]\ntheme = [\n")
+    _, _, errors = run(capsys, home, project, "show")
+    assert f"{home / 'settings.toml'} cannot be read and is ignored" in errors and "line 2" in errors
+    code, _, errors = run(capsys, home, project, "set", "ui.theme", "dark")
+    assert code == 1 and "line 2" in errors and "tenuto config edit" in errors
+    assert (home / "settings.toml").read_text() == "[ui]\ntheme = [\n"

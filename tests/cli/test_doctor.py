@@ -161,10 +161,10 @@ def test_each_setting_has_its_place_and_each_fault_its_line(run, tmp_path):
     assert own[0].startswith("~/home/settings.toml:5: ui.thme is ignored")
     assert "ui.status_command is ignored: no project may set that" in projects[0]
     assert row(done, "settings", "ok")["details"] == [
-        "mode = 'edits' (~/home/settings.toml:2; overruled)",
-        "ui.theme = 'dark' (~/home/settings.toml:6; overruled)",
-        "ui.theme = 'light' (~/work/.tenuto/settings.toml:2)",
-        "mode = 'auto' (environment)",
+        'mode = "edits" (~/home/settings.toml:2; overruled)',
+        'ui.theme = "dark" (~/home/settings.toml:6; overruled)',
+        'ui.theme = "light" (~/work/.tenuto/settings.toml:2)',
+        'mode = "auto" (environment)',
     ]
     assert row(done, "keys.toml")["state"] == "problem"
 

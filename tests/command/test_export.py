@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,10 @@ import pytest
 from tenuto.command.file_commands import parse_export
 from tenuto.command.outcome import Say
 from tenuto.core.errors import UsageError
-from tenuto.protocol.event import CompactionEndEvent
+from tenuto.protocol.entry import NoticeEntry
+from tenuto.protocol.event import AnyEvent, CommandProgressEvent, CompactionEndEvent
 from tenuto.session.exporters.export import FORMATS, Export, ExportRequest
+from tenuto.tool.search import search
 from tests.core.harness import Agent, agent, reopened
 from tests.server import Reply, Request, ScriptedServer, Tokens
 from tests.session.exporters.reading import check_page
@@ -192,3 +195,52 @@ def strip(line: bytes) -> bytes:
         return line
     kept = ("seq", "type", "ts", "summary", "first_kept_index")
     return json.dumps({name: entry[name] for name in kept}).encode() + b"\n"
+
+
+class Ear:
+    """Hears how far a command is, and tells it to stop when that is wanted."""
+
+    def __init__(self, running: Agent) -> None:
+        self.texts: list[str] = []
+        self.heard = asyncio.Event()
+        running.runtime.subscribe(self._hear)
+
+    def _hear(self, event: AnyEvent) -> None:
+        if isinstance(event, CommandProgressEvent):
+            self.texts.append(event.text)
+            self.heard.set()
+
+
+def lengthen(running: Agent) -> None:
+    """Make the session one that takes its time to write."""
+    for number in range(8_000):
+        running.session.append(NoticeEntry(text=f"note {number}: all is `well`, and **so** on", level="info"))
+
+
+@pytest.mark.parametrize("line", ["/export html", "/export md", "/copy all"])
+async def test_k4_a_long_session_is_exported_with_a_count(tmp_path: Path, monkeypatch, line: str) -> None:
+    monkeypatch.setattr(search, "TELL_SECONDS", 0.001)
+    async with agent(tmp_path, echo) as running:
+        await running.ask("hello")
+        lengthen(running)
+        ear = Ear(running)
+        await running.runtime.run_command(line)
+        verb = "Copying" if "copy" in line else "Exporting"
+        *counts, last = ear.texts
+        assert counts and all(re.match(rf"{verb}, (entries|MB) \w+: [\d,]+( of [\d,]+)?$", text) for text in counts)
+        assert last == "", "the count is gone when it is done"
+
+
+async def test_k4_an_export_that_is_stopped_leaves_nothing(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(search, "TELL_SECONDS", 0.001)
+    async with agent(tmp_path, echo) as running:
+        await running.ask("hello")
+        lengthen(running)
+        ear = Ear(running)
+        command = asyncio.create_task(running.runtime.run_command("/export html"))
+        await asyncio.wait_for(ear.heard.wait(), 60)
+        command.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await command
+        assert ear.texts[-1] == "" and list((tmp_path / "home" / "exports").iterdir()) == []
+        assert (await said(running, "/export html")).text.startswith("Exported to")

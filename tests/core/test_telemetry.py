@@ -164,3 +164,13 @@ def test_nothing_of_it_is_imported_without_the_setting():
     code = "import sys, tenuto.command.runtime; print([m for m in sys.modules if m.startswith('opentelemetry.sdk')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+async def test_k4_a_short_run_says_on_standard_error_that_its_spans_are_not_taken(tmp_path, capsys, caplog):
+    """What the last spans came to is known when the session is closed."""
+    with receiver() as (got, url):
+        got.status = 400
+        async with agent(tmp_path, [Reply("Hello.")], environ=exporting(url)) as running:
+            await running.ask("hi")
+    assert "does not take the spans" in capsys.readouterr().err
+    assert not [record for record in caplog.records if record.name == "asyncio"]

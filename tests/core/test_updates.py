@@ -9,7 +9,7 @@ import pytest
 
 from tenuto.core import runtime as runtime_module
 from tenuto.core.runtime import Runtime
-from tenuto.core.updates import is_due, is_newer
+from tenuto.core.updates import is_due, is_newer, upgrade_command
 from tenuto.protocol.event import NoticeEvent
 from tests.core.harness import make_start
 from tests.model.test_catalogue_refresh import ok
@@ -39,7 +39,8 @@ def index(version: str) -> bytes:
 
 async def test_a_newer_version_is_told_once_a_day_and_nothing_is_sent_but_the_question(tmp_path: Path):
     async with TinyServer(always(ok(index("999.2.0")))) as server:
-        assert await notices(tmp_path, server.base_url) == ["999.2.0 is there: uv tool upgrade tenuto"]
+        (notice,) = await notices(tmp_path, server.base_url)
+        assert notice.startswith("Tenuto 999.2.0 is there: ")
         assert await notices(tmp_path, server.base_url) == []
         assert len(server.requests) == 1
         line, body = server.requests[0][:2] if isinstance(server.requests[0], tuple) else (server.requests[0], b"")
@@ -81,3 +82,22 @@ def test_a_clock_that_went_back_asks_again(tmp_path: Path):
     (tmp_path / "told" / "update").write_text("5000000.0")
     assert is_due(tmp_path, {}, 1_000_000.0)
     assert not is_due(tmp_path, {}, 5_000_001.0)
+
+
+@pytest.mark.parametrize(
+    ("prefix", "command"),
+    [
+        ("/home/u/.local/share/uv/tools/tenuto", "uv tool upgrade tenuto"),
+        ("/home/u/.local/pipx/venvs/tenuto", "pipx upgrade tenuto"),
+        ("/opt/homebrew/Cellar/tenuto/0.1.0/libexec", "brew upgrade tenuto"),
+        ("/home/u/my venv", "'/home/u/my venv/bin/python' -m pip install --upgrade tenuto"),
+    ],
+)
+def test_k4_the_notice_names_what_upgrades_this_installation(tmp_path, prefix, command):
+    package = tmp_path / "site-packages" / "tenuto"
+    assert upgrade_command(Path(prefix), package) == command
+
+
+def test_k4_a_checkout_is_brought_up_to_date_by_git(tmp_path):
+    (tmp_path / "pyproject.toml").touch()
+    assert upgrade_command(Path("/venv"), tmp_path / "src" / "tenuto") == f"git -C {tmp_path} pull"

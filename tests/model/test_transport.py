@@ -114,6 +114,7 @@ async def test_an_unreachable_server_is_named():
         error = await failure(base_url)
     assert error.kind == "unreachable"
     assert base_url in str(error)
+    assert "connection refused" in str(error) and "Errno" not in str(error)
 
 
 @pytest.mark.parametrize(

@@ -386,8 +386,10 @@ async def test_a_history_that_cannot_be_written_is_told_and_nothing_else(tmp_pat
 
 
 @pytest.mark.parametrize("press", [Escape(), Cancel()])
-@pytest.mark.parametrize(("line", "is_stopped"), [("/recall all of it", True), ("/export all of it", False)])
-async def test_escape_ends_a_command_that_changes_nothing_and_no_other(stage, press, line, is_stopped):
+@pytest.mark.parametrize(
+    ("line", "is_stopped"), [("/recall all of it", True), ("/export all of it", True), ("/fork", False)]
+)
+async def test_escape_ends_a_command_that_leaves_nothing_and_no_other(stage, press, line, is_stopped):
     gate = asyncio.Event()
     ended: list[str] = []
 
@@ -411,7 +413,7 @@ async def test_escape_ends_a_command_that_changes_nothing_and_no_other(stage, pr
     await stage.rest()
     assert ended == ["stopped" if is_stopped else "done"]
     said = [item.text for item in stage.items if isinstance(item, NoticeItem)]
-    assert said == (["/recall was stopped."] if is_stopped else [])
+    assert said == ([f"{line.split()[0]} was stopped."] if is_stopped else [])
     assert stage.runner.state.stoppable == ""
 
 
@@ -428,7 +430,7 @@ async def test_a_command_that_takes_long_says_so_until_it_is_done(stage):
     assert stage.runner.state.hint is None
     stage.pass_time(1)
     hint = stage.runner.state.hint
-    assert hint is not None and hint.text == "/export is at work"
+    assert hint is not None and hint.text == "/export is at work · Esc stop"
     gate.set()
     await stage.rest()
     assert stage.runner.state.hint is None

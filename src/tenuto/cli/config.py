@@ -76,7 +76,10 @@ def run_config(arguments: tuple[str, ...], home: Path, environ: Mapping[str, str
         case "get":
             return _get(key, setting, read_sources(home, cwd, environ), as_json=parsed.json)
         case "set":
-            return _set(file, key, parsed.value, lambda: read_sources(home, cwd, environ))
+            code = _set(file, key, parsed.value, lambda: read_sources(home, cwd, environ))
+            if code == OK and (doubt := _doubt(key, home, environ)):
+                complain(doubt)
+            return code
         case _:
             return _unset(file, key)
 
@@ -157,6 +160,28 @@ def _set(file: Path, key: Key, word: str, read: Callable[[], Sequence[Source]]) 
     if in_force and in_force.source != str(file):
         say(f"{in_force.place} sets it too, and wins.")
     return OK
+
+
+def _doubt(key: Key, home: Path, environ: Mapping[str, str]) -> str:
+    """Return what a start would say of a name that fits its setting, empty where there is something of that name."""
+    settings = settings_of(read_sources(home, None, environ))
+    value = _value_at(msgspec.to_builtins(settings), key)
+    match (key, value):
+        case (("ui", "theme"), str(theme)):
+            from tenuto.tui.themes import find_any
+
+            return next(iter(find_any(theme, home, environ, light=False).problems), "")
+        case (("model",), str(model)) if model:
+            from tenuto.model.registry import ModelRegistry
+            from tenuto.protocol.model import ModelError
+
+            try:
+                ModelRegistry(settings, home, environ).require(model)
+            except ModelError as error:
+                return str(error)
+            return ""
+        case _:
+            return ""
 
 
 def _read_value(key: Key, word: str) -> tuple[object] | str:

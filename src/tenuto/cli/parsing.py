@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, NoReturn, TypeVar
+from typing import NamedTuple, NoReturn, TypeVar, cast
 
 from tenuto.cli.arguments import MOST, working_directory
 from tenuto.config.settings import Settings
@@ -148,9 +149,29 @@ def shown_value(key: tuple[str, ...], value: object) -> str:
     """Return a setting's value as it can be shown: headers and variables hold keys, and so may addresses."""
     if {"headers", "env"} & set(key):
         return "(set)"
-    if key[-1].endswith("url"):
-        return shorten(bare_url(str(value)), VALUE_CHARS)
-    return shorten(str(value).lower() if isinstance(value, bool) else repr(value), VALUE_CHARS)
+    if key[-1].endswith("url") and isinstance(value, str):
+        value = bare_url(value)
+    return shorten(toml_text(value), VALUE_CHARS)
+
+
+_BARE = re.compile(r"[\w-]+", re.ASCII)
+"""A name that needs no quotes in TOML."""
+
+
+def toml_text(value: object) -> str:
+    """Return a value as it is written in a file of settings; `unset` for none."""
+    match value:
+        case None:
+            return "unset"
+        case dict():
+            items = cast("dict[str, object]", value).items()
+            names = {name: name if _BARE.fullmatch(name) else json.dumps(name, ensure_ascii=False) for name, _ in items}
+            pairs = ", ".join(f"{names[name]} = {toml_text(one)}" for name, one in items)
+            return f"{{ {pairs} }}" if pairs else "{}"
+        case list() | tuple():
+            return f"[{', '.join(map(toml_text, cast('list[object]', value)))}]"
+        case _:
+            return json.dumps(value, ensure_ascii=False)
 
 
 def bare_url(url: str) -> str:

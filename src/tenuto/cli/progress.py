@@ -18,10 +18,17 @@ INTERVAL = 0.1
 @contextmanager
 def progress(what: str) -> Generator[Callable[[int, int], None]]:
     """Show `what` with how many of how many are done (0: nobody knows), as `Reading sessions 12 of 300`."""
+    with stages() as tell:
+        yield lambda done, whole: tell(what, done, whole)
+
+
+@contextmanager
+def stages() -> Generator[Callable[[str, int, int], None]]:
+    """Show the same of work that counts one thing after the other, and says each time what."""
     begun = time.monotonic()
     last = 0.0
 
-    def tell(done: int, whole: int) -> None:
+    def tell(what: str, done: int, whole: int) -> None:
         nonlocal last
         now = time.monotonic()
         if now - begun >= PATIENCE and now - last >= INTERVAL:

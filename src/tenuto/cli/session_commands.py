@@ -14,7 +14,7 @@ import msgspec
 from tenuto.cli.arguments import working_directory
 from tenuto.cli.output import write_bytes
 from tenuto.cli.parsing import Parser, agrees, complain, find_directory, parse, say, say_json
-from tenuto.cli.progress import progress, working
+from tenuto.cli.progress import progress, stages, working
 from tenuto.exit_codes import FAILED
 from tenuto.guard.terminal import sanitize_line, write_text
 from tenuto.protocol.message import CompactionEntry
@@ -406,8 +406,8 @@ def run_export(arguments: tuple[str, ...], home: Path) -> int:
         here = working_directory("")
         if isinstance(here, str):
             return complain(here)
-        with working("Exporting"):
-            done = export.write(wish, here)
+        with stages() as tell:
+            done = export.write(wish, here, lambda what, done, whole: tell(f"Exporting, {what}:", done, whole))
     except (ExportRefused, SessionAmbiguous) as error:
         return complain(str(error))
     except SessionError as error:

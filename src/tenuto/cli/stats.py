@@ -147,7 +147,7 @@ def _tell(total: Sum, tables: Mapping[Group, Mapping[str, Sum]], days: int, home
             say(line)
     if total.unpriced:
         say("")
-        say("+ marks sums with models whose price is not known; tenuto models lists prices.")
+        say("$? and + mark what has a model whose price is not known; tenuto models lists prices.")
 
 
 def _figures(one: Sum) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import msgspec
 
+from tenuto.command.counting import A_DAY, run_counted
 from tenuto.command.outcome import Choice, Choose, CommandOutcome, Copy, Page, Say
 from tenuto.core.errors import UsageError
 from tenuto.core.runtime import Runtime
@@ -28,6 +29,7 @@ from tenuto.session.exporters.export import FORMATS, Export, ExportRequest
 from tenuto.session.plans import shown_answer
 from tenuto.session.session import Session
 from tenuto.text.figures import format_bytes, plural
+from tenuto.tool.search.search import Stop
 
 DIFF = (
     *("-c", "core.quotePath=false", "diff", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all"),
@@ -110,7 +112,7 @@ async def run_export(runtime: Runtime, argument: str) -> list[CommandOutcome]:
     try:
         if not wish.output:
             wish = msgspec.structs.replace(wish, output=_own_folder(runtime.home))
-        done = await asyncio.to_thread(export.write, wish, cwd)
+        done = await run_counted(runtime, "Exporting", lambda stop: export.write(wish, cwd, stop.hear), seconds=A_DAY)
     except SessionError as error:
         raise UsageError(sanitize_line(str(error))) from error
     return [Say(f"Exported to {sanitize_line(str(done.path))} ({format_bytes(done.size)}).")]
@@ -216,8 +218,11 @@ def _copy_code(runtime: Runtime, number: int) -> CommandOutcome:
 
 async def _copy_all(runtime: Runtime) -> CommandOutcome:
     export = Export.of_session(runtime.live.session)
-    chunks = await asyncio.to_thread(lambda: b"".join(export.chunks("md", ExportRequest())))
-    return Copy(chunks.decode("utf-8", "replace"))
+
+    def read(stop: Stop) -> str:
+        return b"".join(export.chunks("md", ExportRequest(), stop.hear)).decode("utf-8", "replace")
+
+    return Copy(await run_counted(runtime, "Copying", read, seconds=A_DAY))
 
 
 def _answers(runtime: Runtime) -> Iterator[str]:

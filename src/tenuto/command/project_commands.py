@@ -88,7 +88,7 @@ async def run_remember(runtime: Runtime, argument: str) -> list[CommandOutcome]:
         path, _ = instruction_file(places[word])
         await asyncio.to_thread(add_line, path, text)
         remember(live, path)
-        return [Say(f"Added to {path}: - {text}")]
+        return [Say(f"Added to {path}: - {text} (/memory opens the file)")]
     names = {TO_PROJECT: "this project", TO_OWN: "every project"}
     rows: list[Choice] = []
     for option, folder in places.items():

@@ -26,8 +26,8 @@ class Command(msgspec.Struct, frozen=True):
 
     For completion (`command/runtime.py`): `values` are words that may stand behind it; `offers` says that without
     an argument it changes nothing and offers a list of what it takes; `folders`, that it takes a directory.
-    `stoppable` says that it may be cancelled at any moment, because it changes nothing; `yields`, that a file or a
-    skill of its name goes before it.
+    `stoppable` says that it may be cancelled at any moment, because nothing of it is left then; `yields`, that a file
+    or a skill of its name goes before it.
     """
 
     name: str
@@ -144,6 +144,7 @@ COMMANDS: tuple[Command, ...] = (
         "the last answer, code from it, or everything, on the clipboard",
         "[N|code [N]|all]",
         values=("code", "all"),
+        stoppable=True,
         topic="file_commands",
     ),
     Command("transcript", "the whole conversation in your pager", topic="file_commands"),
@@ -161,6 +162,7 @@ COMMANDS: tuple[Command, ...] = (
         "[html|md|jsonl|atif] [path] [--force]",
         values=("html", "md", "jsonl", "atif", "--force"),
         folders=True,
+        stoppable=True,
         topic="file_commands",
     ),
     Command(

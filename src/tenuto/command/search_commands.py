@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TypeVar
 
+from tenuto.command.counting import run_counted
 from tenuto.command.outcome import Choice, Choose, CommandOutcome, FindText, Say
 from tenuto.command.session_commands import age
 from tenuto.core.errors import UsageError
 from tenuto.core.runtime import Runtime
-from tenuto.protocol.event import CommandProgressEvent
 from tenuto.protocol.operation import OpenSessionOperation
 from tenuto.session.agents import SHORT_ID
 from tenuto.session.library.catalog import newest_first, summarise_session
@@ -23,7 +22,7 @@ from tenuto.tool.output import clean_text
 from tenuto.tool.run.context import ToolError
 from tenuto.tool.search.project import search_sessions
 from tenuto.tool.search.record import Found, Question, Span, agent_records, excerpt, recall
-from tenuto.tool.search.search import Stop, run_stoppable
+from tenuto.tool.search.search import Stop
 
 MOST = 50
 LINE_CHARACTERS = 100
@@ -44,7 +43,7 @@ async def run_recall(runtime: Runtime, argument: str) -> list[CommandOutcome]:
         question = parse_question(argument)
     except ToolError as error:
         raise UsageError(str(error)) from error
-    text = await _search(runtime, lambda stop: recall(question, entries, outputs, stop, agents))
+    text = await run_counted(runtime, "Searching", lambda stop: recall(question, entries, outputs, stop, agents))
     return [Say(clean_text(text))]
 
 
@@ -67,31 +66,10 @@ async def run_search(runtime: Runtime, argument: str) -> list[CommandOutcome]:
     is_regex = len(argument) > 2 and argument.startswith("/") and argument.endswith("/")
     question = Question(query=argument[1:-1] if is_regex else argument, regex=is_regex, limit=MOST, private=True)
     folders = _folders(runtime.home, runtime.live.session.cwd)
-    rows = await _search(runtime, lambda stop: tuple(_rows(question, folders, stop)))
+    rows = await run_counted(runtime, "Searching", lambda stop: tuple(_rows(question, folders, stop)))
     if not rows:
         return [Say("No session of this project has that. tenuto search looks into those of all projects.")]
     return [Choose(f"{shorten(argument, 40)}, in the sessions of this project", "search", rows, in_order=True)]
-
-
-T = TypeVar("T")
-
-
-async def _search(runtime: Runtime, work: Callable[[Stop], T]) -> T:
-    """Run a search, and tell the front-ends how far it is. Raises `UsageError`."""
-    told = ""
-
-    def tell(text: str) -> None:
-        nonlocal told
-        told = text
-        runtime.bus.publish(CommandProgressEvent(session_id=runtime.session_id, text=text))
-
-    try:
-        return await run_stoppable(work, lambda reached: tell(f"Searching, entries: {reached}"))
-    except ToolError as error:
-        raise UsageError(str(error)) from error
-    finally:
-        if told:
-            tell("")
 
 
 def _folders(home: Path, cwd: Path) -> Iterator[Path]:

@@ -7,6 +7,7 @@ import time
 from functools import partial
 from pathlib import Path
 
+from tenuto.command.counting import A_DAY, run_counted
 from tenuto.command.outcome import SURE, Choice, Choose, CommandOutcome, Leave, RowAct, RowChanged, RowFilter, Say
 from tenuto.core.errors import UsageError
 from tenuto.core.runtime import Runtime
@@ -202,8 +203,10 @@ async def run_resume(runtime: Runtime, argument: str) -> list[CommandOutcome]:
     if target and find_session(runtime.home, target) is not None:
         return await _open(runtime, target, way.strip())
     # Many sessions take a moment to read; the screen lives meanwhile.
-    search = partial(find_by_words, runtime.home, argument) if target else partial(list_sessions, runtime.home)
-    found = await asyncio.to_thread(search)
+    search = partial(find_by_words, runtime.home, argument) if target else partial(list_sessions, runtime.home, None)
+    found = await run_counted(
+        runtime, "Reading", lambda stop: search(lambda done, whole: stop.hear("sessions", done, whole)), seconds=A_DAY
+    )
     others = [session for session in found if session.id != runtime.session_id]
     if target and len(others) < 2:
         return await _open(runtime, others[0].id if others else argument, "")

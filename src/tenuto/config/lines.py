@@ -1,4 +1,4 @@
-"""In which line of a TOML file a key stands. Pure."""
+"""In which line of a TOML file a key stands, and where one is broken. Pure."""
 
 from __future__ import annotations
 
@@ -49,3 +49,10 @@ def _paths(values: Mapping[str, Any], before: tuple[str, ...]) -> Iterator[tuple
         yield (*before, key)
         if isinstance(value, dict):
             yield from _paths(cast("dict[str, Any]", value), (*before, key))
+
+
+def describe_fault(error: Exception, text: str) -> str:
+    """Return why a file with this text could not be read: with the line, without a number of errno."""
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    return str(error).replace("at end of document", f"at line {len(text.splitlines())}, the end of the file")

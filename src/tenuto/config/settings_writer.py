@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal, cast
 
+from tenuto.config.lines import describe_fault
 from tenuto.private_files import replace_file
 
 Key = tuple[str, ...]
@@ -110,16 +111,20 @@ def _change(file: Path, change: Callable[[Any], None], otherwise: str) -> Path:
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
 
+    text = ""
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         target = file.resolve()
-        document = cast("Any", tomlkit.parse(target.read_text(encoding="utf-8") if target.exists() else ""))
+        text = target.read_text(encoding="utf-8") if target.exists() else ""
+        tomllib.loads(text)  # it says better where a file is broken
+        document = cast("Any", tomlkit.parse(text))
         change(document)
         _write(target, document.as_string())
     except (OSError, UnicodeDecodeError) as error:
-        raise SettingNotKept(f"{file} cannot be written: {error}") from error
-    except (TOMLKitError, AttributeError, TypeError, RecursionError) as error:
-        raise SettingNotKept(f"{file} is not valid, so {otherwise}: {error}") from error
+        raise SettingNotKept(f"{file} cannot be written: {describe_fault(error, text)}") from error
+    except (tomllib.TOMLDecodeError, TOMLKitError, AttributeError, TypeError, RecursionError) as error:
+        fault = f"{file} is not valid, so {otherwise}: {describe_fault(error, text)}"
+        raise SettingNotKept(f"{fault}; tenuto config edit opens it") from error
     return file
 
 

@@ -197,6 +197,7 @@ def project_items(project: Project) -> list[TrustItem]:
 
 def _read_toml(path: Path, inside: Sequence[Path], problems: list[str]) -> tuple[str, dict[str, Any]]:
     """Return a file's text and its values; one of a project lies `inside` it."""
+    text = ""
     try:
         text = read_text(path, inside)
         import tomllib  # 3 ms; most people have no settings file
@@ -205,7 +206,9 @@ def _read_toml(path: Path, inside: Sequence[Path], problems: list[str]) -> tuple
     except FileNotFoundError:
         return "", {}
     except (OSError, ValueError, RecursionError, RefusedFileError) as error:
-        problems.append(f"{path} cannot be read and is ignored: {error}")
+        from tenuto.config.lines import describe_fault
+
+        problems.append(f"{path} cannot be read and is ignored: {describe_fault(error, text)}")
         return "", {}
 
 

@@ -19,6 +19,7 @@ from tenuto.core.start import Start
 from tenuto.core.state.live import LiveSession
 from tenuto.core.submit import submit_prompt
 from tenuto.guard.secrets import KNOWN
+from tenuto.guard.terminal import write_text
 from tenuto.private_files import doubt_home
 from tenuto.protocol.entry import Origin, Terms
 from tenuto.protocol.event import AnyEvent, TaskFinishedEvent, TaskSettledEvent
@@ -132,11 +133,19 @@ class Runtime:
             return
         try:
             content = self.settings.telemetry.content
-            self._telemetry = Telemetry(endpoint, content=content, tell=lambda text: self.live.notify(text, "warning"))
+            self._telemetry = Telemetry(endpoint, content=content, tell=self._tell_of_spans)
         except ImportError:
             self._untold = MISSING
             return
         self.bus.subscribe(self._telemetry.note)
+
+    def _tell_of_spans(self, text: str) -> None:
+        """Say what became of spans: the last ones are sent when the session is closed."""
+        live = self.opener.open_one
+        if live is not None:
+            live.notify(text, "warning")
+        else:
+            write_text(f"tenuto: {text}", to_errors=True)
 
     async def _look_for_update(self) -> None:
         """Say once a day which newer version is there, when the first frames are drawn."""

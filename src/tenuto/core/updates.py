@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
+import shlex
+import sys
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 
 from tenuto.model.endpoint import Endpoint, host_of
@@ -22,7 +25,12 @@ TIMEOUT = 20.0
 MAX_BYTES = 5_000_000
 ASKED = Path("told") / "update"
 """When it was asked for last (seconds since the epoch), in Tenuto's home."""
-COMMAND = "uv tool upgrade tenuto"
+MANAGERS = {
+    ("uv", "tools"): "uv tool upgrade tenuto",
+    ("pipx", "venvs"): "pipx upgrade tenuto",
+    ("Cellar", "tenuto"): "brew upgrade tenuto",
+}
+"""What upgrades a program, by two folders that follow each other on the way to its environment."""
 
 
 def is_due(home: Path, environ: Mapping[str, str], now: float) -> bool:
@@ -42,7 +50,19 @@ async def find_notice(home: Path, url: str, now: float) -> str:
         make_directory((home / ASKED).parent)
         replace_file(home / ASKED, str(now).encode())
     found = await _ask(url or INDEX)
-    return f"{found} is there: {COMMAND}" if found and is_newer(found, __version__) else ""
+    if not found or not is_newer(found, __version__):
+        return ""
+    return f"Tenuto {found} is there: {upgrade_command(Path(sys.prefix), Path(__file__).parents[1])}"
+
+
+def upgrade_command(prefix: Path, package: Path) -> str:
+    """Return what the user types to get a newer version; `prefix` is the environment, `package` where our code lies."""
+    checkout = package.parent.parent
+    if package.parent.name == "src" and (checkout / "pyproject.toml").is_file():
+        return shlex.join(["git", "-C", str(checkout), "pull"])
+    names = prefix.parts
+    found = next((command for folders, command in MANAGERS.items() if folders in pairwise(names)), "")
+    return found or shlex.join([str(prefix / "bin" / "python"), "-m", "pip", "install", "--upgrade", "tenuto"])
 
 
 def is_newer(found: str, present: str) -> bool:

@@ -258,6 +258,8 @@ def _described(call: Call) -> str:
     name, arguments = call
     subject = arguments.get("command") or (arguments["pattern"] if name == "grep" else arguments["path"])
     verb = {"bash": "run", "glob": "list", "grep": "search"}.get(name, name)
+    if (name, subject) == ("glob", "."):
+        return "list what is here"  # “list ..” would be read as the folder above
     return f"{verb} {_coded(subject)}"
 
 

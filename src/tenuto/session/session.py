@@ -536,9 +536,17 @@ class Session:
         """Return `seq`, or the seq of the last result of its step if it lies inside one: where the leaf would go."""
         return self._tree.end_of_step(seq)
 
-    def entries(self) -> Iterator[HistoryEvent]:
-        """Yield the whole history in file order, the header first."""
-        return iter(self._tree.history)
+    @property
+    def length(self) -> int:
+        """How many entries the whole history has, the header among them."""
+        return len(self._tree.history)
+
+    def entries(self, start: int = 0, stop: int | None = None) -> Iterator[HistoryEvent]:
+        """Yield the whole history in file order, the header first, or from one position up to another.
+
+        May be used from another thread.
+        """
+        return self._tree.history.entries(start, self.length if stop is None else stop)
 
     def everything(self) -> EntryPath:
         """Return the entries of all branches in file order, without headers."""

@@ -56,7 +56,7 @@ class RecallTool(BuiltinTool):
 
 def _teller(context: ToolContext) -> Callable[[str], None]:
     """Return what shows how far a search is, as live output that writes over itself."""
-    return lambda reached: context.emit(f"\rSearching, entries: {reached}")
+    return lambda reached: context.emit(f"\rSearching, {reached}")
 
 
 async def _recall_project(question: Question, name: str, context: ToolContext, *, branches: bool) -> ToolOutput:

@@ -70,7 +70,7 @@ def _do_nothing(_number: int, _frame: FrameType | None) -> None:
 
 def could_not_run(command: Sequence[str], error: OSError) -> str:
     """Return the line that says that a program could not be started, and why."""
-    return f"{command[0]} could not be run: {error}"
+    return f"{command[0]} could not be run: {error.strerror or error}"
 
 
 def write_passing(pieces: Iterable[str], suffix: str) -> Path:

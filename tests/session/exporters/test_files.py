@@ -12,10 +12,12 @@ import pytest
 from tenuto.protocol.entry import BranchEntry, QueuedEntry, TitleEntry
 from tenuto.session.errors import SessionUnreadable
 from tenuto.session.exporters.export import (
+    FORMATS,
     Export,
     ExportFailed,
     ExportRefused,
     ExportRequest,
+    Format,
     choose_format,
     copy_log,
     copy_path,
@@ -190,3 +192,30 @@ def test_a_failure_while_writing_leaves_nothing(session: Session, tmp_path: Path
         with pytest.raises(SessionUnreadable):
             export.write(ExportRequest(format=form), tmp_path / "out")
     assert list((tmp_path / "out").iterdir()) == []
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("is_open", [True, False])
+def test_k4_an_export_says_how_far_it_is_and_ends_when_it_is_told_to(
+    session: Session, tmp_path: Path, form: Format, is_open: bool
+) -> None:
+    export = Export.of_session(session) if is_open else Export.of_directory(session.directory)
+    heard: list[tuple[str, int, int]] = []
+    whole = b"".join(export.chunks(form, ExportRequest(), lambda *far: heard.append(far)))
+    assert whole == b"".join(export.chunks(form, ExportRequest()))
+    for counted in {what for what, _, _ in heard}:
+        steps = [(done, all_) for what, done, all_ in heard if what == counted]
+        assert [done for done, _ in steps] == sorted(done for done, _ in steps)
+        assert all(done <= all_ or all_ == 0 for done, all_ in steps) and len({all_ for _, all_ in steps}) == 1
+    assert any("written" in what for what, _, _ in heard)
+
+    class Enough(Exception):
+        pass
+
+    def stop(what: str, _done: int, _whole: int) -> None:
+        if "written" in what:
+            raise Enough
+
+    with pytest.raises(Enough):
+        export.write(ExportRequest(format=form), tmp_path, stop)
+    assert not [file for file in tmp_path.iterdir() if file.is_file()]

@@ -115,7 +115,8 @@ class Told(msgspec.Struct, frozen=True):
 
     `replays`: the events are an earlier conversation that the client asked for; `is_muted`: one that it has already.
     `streamed` and `thought`: the answer under way has shown text and thinking; `is_mid_line`: the last text has no
-    line's end. `summary` is what the compaction under way has shown of its own. `terminals` are the client's own by the
+    line's end. `commands` counts the slash commands that said how far they are, `command` is how far the one under way
+    is. `summary` is what the compaction under way has shown of its own. `terminals` are the client's own by the
     call that runs in them, `outputs` the ends of live outputs.
     """
 
@@ -125,6 +126,8 @@ class Told(msgspec.Struct, frozen=True):
     streamed: bool = False
     is_mid_line: bool = False
     thought: bool = False
+    commands: int = 0
+    command: str = ""
     compactions: int = 0
     is_compacting: bool = False
     summary: str = ""
@@ -154,6 +157,8 @@ def updates_of(event: AnyEvent, told: Told, around: Around) -> Step:
         return _say(_remark(event), told, around)
     if isinstance(event, StateEvent):
         return _state(event), told
+    if isinstance(event, CommandProgressEvent):
+        return _command(event, told, around)
     if isinstance(event, CallEvent):
         return _about_call(event, told, around)
     if isinstance(event, CompactionEvent):
@@ -175,7 +180,6 @@ Untold = (
     | ChildTranscriptEvent
     | HooksRunningEvent
     | ExtensionStatusEvent  # a line of a screen of ours
-    | CommandProgressEvent  # the same
     | QueueChangedEvent
     | ShellStartedEvent  # commands of the user belong to the screens
     | ShellOutputEvent
@@ -419,6 +423,21 @@ def _search(search: WebSearch, told: Told) -> Step:
         session_update="tool_call", tool_call_id=search.id, title=title, kind="fetch", status=status, content=content
     )
     return [start], msgspec.structs.replace(told, searches=told.searches | {search.id})
+
+
+def _command(event: CommandProgressEvent, told: Told, around: Around) -> Step:
+    """How far a slash command is, as a call whose title counts: the protocol has no other place for it."""
+    begins, ends = not told.command, not event.text
+    told = msgspec.structs.replace(told, command=event.text, commands=told.commands + begins)
+    call_id = f"{around.key}-command-{told.commands}"
+    if ends:
+        return [ToolCallProgress(session_update="tool_call_update", tool_call_id=call_id, status="completed")], told
+    if begins:
+        start = ToolCallStart(
+            session_update="tool_call", tool_call_id=call_id, title=event.text, kind="other", status="in_progress"
+        )
+        return [start], told
+    return [ToolCallProgress(session_update="tool_call_update", tool_call_id=call_id, title=event.text)], told
 
 
 def _shell(event: ShellFinishedEvent, told: Told) -> Step:

@@ -6,6 +6,7 @@ httpx, which proxies need, would cost 25 ms more of imports before the first req
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import ssl
 from collections import deque
@@ -199,12 +200,19 @@ async def connect_to_first(addresses: Iterable[Address], stagger: float = STAGGE
                 try:
                     return task.result()
                 except OSError as error:
-                    failures.append(str(error))
+                    failures.append(_in_words(error))
     finally:
         for task in running:
             task.cancel()
             task.add_done_callback(_close_unused)
     raise OSError("; ".join(dict.fromkeys(failures)) or "the host has no address")
+
+
+def _in_words(error: OSError | UnicodeError) -> str:
+    """Return why a connection failed: the system's reason without its number, else what the error says."""
+    if isinstance(error, ConnectionError) and error.errno is not None:
+        return os.strerror(error.errno).lower()  # asyncio has put an address in its place
+    return (error.strerror or "").lower() if isinstance(error, socket.gaierror) else str(error)
 
 
 async def _connect(address: Address) -> socket.socket:
@@ -353,7 +361,7 @@ class DirectPool:
             text = str(error) or f"no connection to {target.host}:{target.port} in time"
             raise UnreachableError(text) from error
         except (OSError, UnicodeError) as error:
-            raise judge_tls(error, target.host) or UnreachableError(str(error)) from error
+            raise judge_tls(error, target.host) or UnreachableError(_in_words(error)) from error
         return _Connection(target.origin, link)
 
     def _tls(self) -> ssl.SSLContext:

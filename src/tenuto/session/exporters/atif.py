@@ -5,7 +5,7 @@ Benchmarks and training read it. The steps are the active path in order; a resul
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -40,6 +40,7 @@ from tenuto.session.exporters.source import (
     Call,
     Item,
     Source,
+    Writing,
     arrange,
     find_undone,
     format_machine_time,
@@ -165,7 +166,7 @@ def write_trajectory(told: Told, trajectory_id: str = "") -> Iterator[str]:
     for name, value in {**head, "agent": _agent(source), "notes": _NOTES}.items():
         yield f'{"{" if name == "schema_version" else ","}"{name}":{_json(value)}'
     yield ',"steps":['
-    for step in writer.steps(arrange(outline.path)):
+    for step in writer.steps(Writing(source).items(outline.pieces[0])):
         yield f"{',' if step.step_id > 1 else ''}\n{_json(step)}"
     yield f'],\n"final_metrics":{_json(_totals(source, writer.count))}'
     for number, (name, agent) in enumerate(writer.agents.items()):
@@ -240,7 +241,7 @@ class _Writer:
         self._undone = undone
         self._efforts = _efforts(source.entries)
 
-    def steps(self, items: Sequence[Item]) -> Iterator[_Step]:
+    def steps(self, items: Iterable[Item]) -> Iterator[_Step]:
         """Yield one for each item that is a step, numbered from 1."""
         for item in filter(_is_step, items):
             self.count += 1

@@ -18,7 +18,7 @@ from tenuto.session.errors import SessionError, SessionUnreadable
 from tenuto.session.exporters.atif import Told, has_steps, write_trajectory
 from tenuto.session.exporters.html import write_page
 from tenuto.session.exporters.markdown import write_markdown
-from tenuto.session.exporters.source import Source, format_day, read_outline
+from tenuto.session.exporters.source import Source, Tell, format_day, read_outline, tell_nobody
 from tenuto.session.library.meta import current_meta
 from tenuto.session.log.log import LOG_NAME, Damage, read_log
 from tenuto.session.log.record import encode
@@ -40,6 +40,7 @@ _SUFFIXES: dict[str, Format] = {
 _ENDINGS: dict[Format, str] = {"html": "html", "md": "md", "jsonl": "jsonl", "atif": "atif.json"}
 _NAME_BYTES = 80
 _BUFFER_BYTES = 1 << 18
+MEGABYTES = "MB written"
 
 
 class ExportRefused(SessionError):  # noqa: N818 (it is a user's request that does not fit)
@@ -206,25 +207,33 @@ class Exported(msgspec.Struct, frozen=True):
 
 
 class Export(msgspec.Struct, frozen=True, kw_only=True):
-    """A session about to be exported. `read` returns all of it; `unsaved` are entries that the disk did not take."""
+    """A session about to be exported. `read` returns all of it; `unsaved` are entries that the disk did not take.
+
+    What the methods `tell` raises, they raise: whoever hears how far it is can end it.
+    """
 
     id: str
     directory: Path
     state: SessionState
-    read: Callable[[], Source]
+    read: Callable[[Tell], Source]
     unsaved: tuple[HistoryEvent, ...] = ()
 
     @classmethod
     def of_session(cls, session: Session) -> Export:
-        """Take what an open session holds now; it may go on meanwhile."""
-        history, damage, load_blob = tuple(session.entries()), session.damage, session.store.load_bytes
-        waiting = session.unsaved.entries if session.unsaved else 0
+        """Take what an open session holds now; it may go on meanwhile. Its log is read by `read`, not yet here."""
+        whole, waiting = session.length, session.unsaved.entries if session.unsaved else 0
+
+        def read(tell: Tell) -> Source:
+            entries, load_blob = session.entries(0, whole), session.store.load_bytes
+            source = Source.read(entries, load_blob, session_id=session.id, whole=whole, tell=tell)
+            return msgspec.structs.replace(source, damage=session.damage)  # reading may have found some
+
         return cls(
             id=session.id,
             directory=session.directory,
             state=session.state,
-            read=lambda: Source.read(history, load_blob, session_id=session.id, damage=damage),
-            unsaved=history[len(history) - waiting :],
+            read=read,
+            unsaved=tuple(session.entries(whole - waiting, whole)),
         )
 
     @classmethod
@@ -234,40 +243,45 @@ class Export(msgspec.Struct, frozen=True, kw_only=True):
             meta = current_meta(directory)
         except OSError as error:
             raise SessionUnreadable(directory, error.strerror or str(error)) from error
-        return cls(id=directory.name, directory=directory, state=meta.state, read=lambda: _read(directory))
+        return cls(id=directory.name, directory=directory, state=meta.state, read=lambda tell: _read(directory, tell))
 
-    def write(self, wish: ExportRequest, cwd: Path) -> Exported:
+    def write(self, wish: ExportRequest, cwd: Path, tell: Tell = tell_nobody) -> Exported:
         """Write the file. Raises `ExportRefused`, `ExportFailed` and `SessionUnreadable`."""
         form = choose_format(wish.format, wish.output, cwd)
         name = default_name(self.state, self.id, form)
         target = choose_target(wish.output, cwd, name, self.directory)
-        return Exported(target, write_export(target, self.chunks(form, wish), force=wish.force))
+        return Exported(target, write_export(target, self.chunks(form, wish, tell), force=wish.force))
 
-    def chunks(self, form: Format, wish: ExportRequest) -> Iterator[bytes]:
+    def chunks(self, form: Format, wish: ExportRequest, tell: Tell = tell_nobody) -> Iterator[bytes]:
         """Yield the file's bytes. Raises `ExportRefused` at once, `SessionUnreadable` while reading."""
         if wish.active_path and form != "jsonl":
             raise ExportRefused(f"only jsonl can be cut to the active path; {form} shows every branch")
         match form:
             case "jsonl":
-                return _mask_lines(self._lines(wish))
+                return _mask_lines(self._lines(wish, tell))
             case "html":
-                text = write_page(self.read())
+                text = write_page(self.read(tell))
             case "md":
-                text = write_markdown(self.read())
+                text = write_markdown(self.read(tell))
             case "atif":
-                text = self._trajectory()
+                text = self._trajectory(tell)
         return (chunk.encode("utf-8", "replace") for chunk in text)
 
-    def _trajectory(self) -> Iterator[str]:
-        told = Told(self.read(), _agents_of(self.directory))
+    def _trajectory(self, tell: Tell) -> Iterator[str]:
+        told = Told(self.read(tell), _agents_of(self.directory, tell))
         if not has_steps(told.source):
             raise ExportRefused("nothing was said in this session yet; a trajectory has at least one step")
         return write_trajectory(told)
 
-    def _lines(self, wish: ExportRequest) -> Iterator[bytes]:
+    def _lines(self, wish: ExportRequest, tell: Tell) -> Iterator[bytes]:
+        done = 0
         try:
             with (self.directory / LOG_NAME).open("rb") as log:
-                yield from (copy_path if wish.active_path else copy_log)(log, self.unsaved)
+                whole = os.fstat(log.fileno()).st_size
+                for piece in (copy_path if wish.active_path else copy_log)(log, self.unsaved):
+                    yield piece
+                    done += len(piece)
+                    tell(MEGABYTES, done // 1_000_000, whole // 1_000_000)
         except OSError as error:
             raise SessionUnreadable(self.directory, error.strerror or str(error)) from error
 
@@ -286,7 +300,7 @@ def _masked(data: bytes) -> bytes:
     return mask_secrets(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
 
-def _agents_of(directory: Path) -> Callable[[str], Told | None]:
+def _agents_of(directory: Path, tell: Tell) -> Callable[[str], Told | None]:
     """Return what finds the sub-agents of the session in a folder, each with its own; what cannot be read is none."""
 
     def find(name: str) -> Told | None:
@@ -294,18 +308,19 @@ def _agents_of(directory: Path) -> Callable[[str], Told | None]:
         if Path(name).name != name:  # a log can hold any text
             return None
         try:
-            return Told(_read(place), _agents_of(place))
+            return Told(_read(place, tell), _agents_of(place, tell))
         except SessionUnreadable:
             return None
 
     return find
 
 
-def _read(directory: Path) -> Source:
+def _read(directory: Path, tell: Tell) -> Source:
     damage: list[Damage] = []
     try:
         with (directory / LOG_NAME).open("rb") as log:
-            entries = [record.entry for record in read_log(log, damage)]
+            entries = (record.entry for record in read_log(log, damage))
+            source = Source.read(entries, Store(directory).load_bytes, session_id=directory.name, tell=tell)
     except OSError as error:
         raise SessionUnreadable(directory, error.strerror or str(error)) from error
-    return Source.read(entries, Store(directory).load_bytes, session_id=directory.name, damage=tuple(damage))
+    return msgspec.structs.replace(source, damage=tuple(damage))

@@ -75,7 +75,7 @@ from tenuto.session.exporters.source import (
     Outline,
     Share,
     Source,
-    arrange,
+    Writing,
     format_machine_time,
     format_time,
     read_image,
@@ -205,14 +205,14 @@ _TODO_MARKS = {"pending": "☐", "in_progress": "▸", "done": "☑", "cancelled
 def write_page(source: Source) -> Iterator[str]:
     """Yield the whole page. Nothing in it refers to anything outside, and only its own script can run."""
     outline = read_outline(source.entries)
-    blocks = _Blocks(source, outline.undone)
+    blocks, writing = _Blocks(source, outline.undone), Writing(source)
     head, middle, tail = _template()
     yield Template(head).substitute(policy=policy(), version=line(__version__), title=line(source.title))
     yield from _contents(outline, source.state.labels)
     yield middle
     yield from _about(source, outline)
     yield '<section id="transcript">\n'
-    for item in arrange(outline.path):
+    for item in writing.items(outline.pieces[0]):
         yield f"{blocks.render(item)}\n"
     yield "</section>\n"
     if source.state.queue:
@@ -222,7 +222,7 @@ def write_page(source: Source) -> Iterator[str]:
     for number, piece in enumerate(outline.branches, 1):
         summary = element("summary", Markup("Branch: "), line(branch_name(piece)))
         yield f"{opening('details', class_='branch', id=f'b{number}')}{summary}\n"
-        for item in arrange(piece.entries):
+        for item in writing.items(piece):
             yield f"{blocks.render(item)}\n"
         yield "</details>\n"
     yield tail

@@ -21,7 +21,6 @@ from tenuto.protocol.message import (
     CompactionEntry,
     DeveloperMessage,
     DiffView,
-    HistoryEvent,
     SystemMessage,
     TodoView,
     ToolResultMessage,
@@ -47,7 +46,7 @@ from tenuto.session.exporters.source import (
     Piece,
     Share,
     Source,
-    arrange,
+    Writing,
     format_time,
     read_outline,
     read_shares,
@@ -391,14 +390,14 @@ _TODO_MARKS = {"pending": "[ ]", "in_progress": "[ ] ▸", "done": "[x]", "cance
 def write_markdown(source: Source) -> Iterator[str]:
     """Yield the whole document, block by block."""
     outline = read_outline(source.entries)
-    undone = outline.undone
+    undone, writing = outline.undone, Writing(source)
     yield from _blocks(_head(source))
-    yield from _blocks(_items(outline.path, undone))
+    yield from _blocks(_items(writing.items(outline.pieces[0]), undone))
     if source.state.queue:
         yield from _blocks(_waiting(source.state.queue))
     for piece in outline.branches:
         yield from _blocks([f"## Branch: {plain(branch_name(piece))}"])
-        yield from _blocks(_items(piece.entries, undone))
+        yield from _blocks(_items(writing.items(piece), undone))
 
 
 def _blocks(parts: Iterable[str]) -> Iterator[str]:
@@ -432,8 +431,8 @@ def _totals(shares: list[Share]) -> str:
     return "\n".join(rows)
 
 
-def _items(entries: tuple[HistoryEvent, ...], undone: frozenset[int]) -> Iterator[str]:
-    for item in arrange(entries):
+def _items(items: Iterable[Item], undone: frozenset[int]) -> Iterator[str]:
+    for item in items:
         yield from _item(item, undone)
 
 

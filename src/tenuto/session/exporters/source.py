@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from base64 import b64encode
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -235,6 +235,13 @@ def add_up(shares: Iterable[Share]) -> Usage:
 
 
 _TITLE_LENGTH = 120
+Tell = Callable[[str, int, int], None]
+"""Hears how far an export is: what is counted, how many are done, of how many; 0: nobody knows. It may raise."""
+READ, WRITTEN = "entries read", "entries written"
+
+
+def tell_nobody(_what: str, _done: int, _whole: int) -> None:
+    """Let nobody hear how far it is."""
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
@@ -247,6 +254,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     state: SessionState
     damage: tuple[Damage, ...]
     load_blob: Callable[[str], bytes]
+    tell: Tell = tell_nobody
 
     @classmethod
     def read(
@@ -256,9 +264,14 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
         *,
         session_id: str = "",
         damage: tuple[Damage, ...] = (),
+        whole: int = 0,
+        tell: Tell = tell_nobody,
     ) -> Source:
-        """Fold the entries of a whole log, in file order; `session_id` is for a log that lost its header."""
-        history = tuple(_masked(entry) for entry in entries)
+        """Fold the entries of a whole log, in file order; `session_id` is for a log that lost its header.
+
+        `whole` is how many there are, 0 where nobody knows.
+        """
+        history = tuple(_masked(entry) for entry in _counted(entries, whole, tell))
         state = SessionState()
         for entry in history:
             apply_entry(state, entry)
@@ -271,6 +284,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
             state=state,
             damage=damage,
             load_blob=load_blob,
+            tell=tell,
         )
 
     @property
@@ -279,6 +293,29 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
         words = self.state.title or self.state.first_text or f"Session {self.id}"
         line = sanitize_line(words) or f"Session {self.id}"
         return line if len(line) <= _TITLE_LENGTH else line[: _TITLE_LENGTH - 1] + "…"
+
+
+def _counted(entries: Iterable[HistoryEvent], whole: int, tell: Tell) -> Iterator[HistoryEvent]:
+    for number, entry in enumerate(entries):
+        tell(READ, number, whole)
+        yield entry
+
+
+class Writing:
+    """How far the writing of a session is, told item by item."""
+
+    def __init__(self, source: Source) -> None:
+        self._tell = source.tell
+        self._whole = len(source.entries)
+        self._done = 0
+
+    def items(self, piece: Piece) -> Iterator[Item]:
+        """Yield the items of a piece, each when those before it are written."""
+        items = arrange(piece.entries)
+        for number, item in enumerate(items):
+            self._tell(WRITTEN, self._done + number * len(piece.entries) // len(items), self._whole)
+            yield item
+        self._done += len(piece.entries)
 
 
 def _masked(entry: HistoryEvent) -> HistoryEvent:

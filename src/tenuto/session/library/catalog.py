@@ -58,9 +58,15 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
         return " ".join(self.title.split()) or title_of(self.first_text) or self.id
 
 
-def list_sessions(
-    home: Path, cwd: Path | None = None, tell: Callable[[int, int], None] = lambda _done, _all: None
-) -> list[SessionSummary]:
+Tell = Callable[[int, int], None]
+"""Hears how many of how many are read. It may raise."""
+
+
+def tell_nobody(_done: int, _whole: int) -> None:
+    """Let nobody hear how far it is."""
+
+
+def list_sessions(home: Path, cwd: Path | None = None, tell: Tell = tell_nobody) -> list[SessionSummary]:
     """Return the sessions of a project, or with `cwd=None` of all, the last used first.
 
     Sessions in which nothing was ever said are left out. `tell` hears how many of how many are read.
@@ -131,10 +137,10 @@ def find_session(home: Path, name: str) -> Path | None:
     return matches[0] if matches else None
 
 
-def find_by_words(home: Path, words: str) -> list[SessionSummary]:
+def find_by_words(home: Path, words: str, tell: Tell = tell_nobody) -> list[SessionSummary]:
     """Return the sessions in whose name, first or last words all of `words` are, the last used first."""
     wanted = words.casefold().split()
-    return [one for one in list_sessions(home) if wanted and all(word in _words_of(one) for word in wanted)]
+    return [one for one in list_sessions(home, None, tell) if wanted and all(word in _words_of(one) for word in wanted)]
 
 
 def _words_of(session: SessionSummary) -> str:

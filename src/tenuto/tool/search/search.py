@@ -70,11 +70,15 @@ class Source(Protocol):
         ...
 
 
+class StoppedError(Exception):
+    """Work was ended before its end."""
+
+
 class Stop:
-    """What a search and those who wait for it know of each other: when it has to end, how far it is.
+    """What a search, or other work, and those who wait for it know of each other: when it has to end, how far it is.
 
     It is ended by a flag, and by killing the program that it waits for. `looked` counts what it has looked at, `whole`
-    what there is to look at, 0 where nobody knows.
+    what there is to look at, 0 where nobody knows, and `counted` says what that is.
     """
 
     def __init__(self, seconds: float = SEARCH_SECONDS) -> None:
@@ -84,6 +88,7 @@ class Stop:
         self._deadline = time.monotonic() + seconds
         self.is_late = False
         self.looked = self.whole = 0
+        self.counted = "entries"
 
     def counting(self, items: Iterable[T]) -> Iterator[T]:
         """Yield the items, and count them as looked at."""
@@ -93,8 +98,15 @@ class Stop:
 
     @property
     def reached(self) -> str:
-        """How far the search is, as `12,000 of 300,000`."""
-        return f"{self.looked:,} of {self.whole:,}" if self.whole >= self.looked else f"{self.looked:,}"
+        """How far it is, as `entries: 12,000 of 300,000`."""
+        of_all = f" of {self.whole:,}" if self.whole >= self.looked else ""
+        return f"{self.counted}: {self.looked:,}{of_all}"
+
+    def hear(self, counted: str, done: int, whole: int) -> None:
+        """Take note of how far the work is. Raises `StoppedError` where it has to end."""
+        self.counted, self.looked, self.whole = counted, done, whole
+        if self._event.is_set():
+            raise StoppedError
 
     def watch(self, process: subprocess.Popen[bytes]) -> None:
         """Kill `process` when stopped."""
@@ -123,14 +135,16 @@ def _ignore(_: str) -> None:
     """Nobody waits to hear how far a search is."""
 
 
-async def run_stoppable(work: Callable[[Stop], T], tell: Callable[[str], None] = _ignore) -> T:
-    """Run `work` in a thread; a cancellation stops it and waits until it is gone.
+async def run_stoppable(
+    work: Callable[[Stop], T], tell: Callable[[str], None] = _ignore, *, seconds: float = SEARCH_SECONDS
+) -> T:
+    """Run `work` in a thread for so many seconds; a cancellation stops it and waits until it is gone.
 
     Work of more than a moment says each second how far it is (`Stop.reached`).
     """
-    stop = Stop()
+    stop = Stop(seconds)
     task = asyncio.ensure_future(asyncio.to_thread(work, stop))
-    late = asyncio.get_running_loop().call_later(SEARCH_SECONDS + 1, stop.set)
+    late = asyncio.get_running_loop().call_later(seconds + 1, stop.set)
     try:
         while not (await asyncio.wait({task}, timeout=TELL_SECONDS))[0]:
             if stop.looked:
@@ -138,6 +152,7 @@ async def run_stoppable(work: Callable[[Stop], T], tell: Callable[[str], None] =
         return task.result()
     except asyncio.CancelledError:
         stop.set()
+        task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # nobody asks what came of it
         await asyncio.wait({task}, timeout=_STOP_SECONDS)
         raise
     finally:
