@@ -18,6 +18,7 @@ import msgspec
 
 from tenuto.config.imports import MAX_CHARS, Importer, Scope, clean_instructions
 from tenuto.config.project import RefusedFileError, is_below, project_root, read_text
+from tenuto.text.late import late
 
 NAMES = ("AGENTS.md", "CLAUDE.md")
 LOCAL = "CLAUDE.local.md"
@@ -28,9 +29,9 @@ _MAX_LISTED = 1_000
 _FRONT_CHARS = 4_000
 _OF_OTHERS = frozenset({".git", "node_modules", "bower_components", "site-packages"})
 """What lies below folders of these names is not the project's own."""
-_FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
-_PATTERNS = re.compile(r"^(?:paths|globs)[ \t]*:[ \t]*(.*)\n?((?:[ \t]*-[ \t]+.*\n?)*)", re.MULTILINE)
-_COMMA = re.compile(r",(?![^{]*\})")
+_FRONT_MATTER = late(r"---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+_PATTERNS = late(r"^(?:paths|globs)[ \t]*:[ \t]*(.*)\n?((?:[ \t]*-[ \t]+.*\n?)*)", re.MULTILINE)
+_COMMA = late(r",(?![^{]*\})")
 
 
 class InstructionFile(msgspec.Struct, frozen=True):

@@ -7,12 +7,13 @@ never waits, never leaves the project, and never takes more than `MAX_BYTES`.
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
+
+from tenuto.text.late import late
 
 EXTENSIONS = Path(".tenuto") / "extensions"
 """Where a project's extensions lie."""
@@ -23,8 +24,8 @@ MAX_BYTES = 1_000_000
 _CHUNK = 1_048_576
 _SYSTEM = ("/proc", "/sys", "/dev")
 """Files there are regular by name only: they hold other programs' memory, or never end."""
-_BRANCH = re.compile(r"ref: refs/heads/([^\x00-\x1f\x7f]{1,255})")
-_HEAD = re.compile(r"(?:ref: refs/([^\x00-\x1f\x7f]{1,255})|([0-9a-f]{40,64}))")
+_BRANCH = late(r"ref: refs/heads/([^\x00-\x1f\x7f]{1,255})")
+_HEAD = late(r"(?:ref: refs/([^\x00-\x1f\x7f]{1,255})|([0-9a-f]{40,64}))")
 
 
 HOOKS_FILE = "hooks.json"

@@ -58,6 +58,7 @@ from tenuto.protocol.usage import ContextPart, PartName, SizePoint
 from tenuto.session.view.projection import frame_branch_summary
 from tenuto.session.view.tree import newest_of_kind
 from tenuto.text.estimate import estimate_text
+from tenuto.text.late import late
 
 CALIBRATION_ENTRIES = 5
 CALIBRATION_RANGE = (0.5, 4.0)
@@ -362,7 +363,7 @@ _BLOCKS: dict[str, PartName] = {
 }
 _BRANCH_NOTES = frame_branch_summary(BranchSummaryEntry(summary="", from_seq=0)).partition("\n")[0]
 """How notes on a part that was left begin in the view."""
-_BLOCK = re.compile(r"^<(pins|user-messages|approved-plan|todo|running-jobs)>$.*?^</\1>$", re.DOTALL | re.MULTILINE)
+_BLOCK = late(r"^<(pins|user-messages|approved-plan|todo|running-jobs)>$.*?^</\1>$", re.DOTALL | re.MULTILINE)
 
 
 def divide(view: Sequence[Message], size: ContextSize, *, tools: int, instructions: int = 0) -> tuple[ContextPart, ...]:

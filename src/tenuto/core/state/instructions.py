@@ -19,6 +19,7 @@ from tenuto.core.state.live import LiveSession, SessionServices
 from tenuto.protocol.message import DeveloperMessage, Message, SystemMessage, ToolResultMessage
 from tenuto.text.bounding import shorten
 from tenuto.text.estimate import estimate_text
+from tenuto.text.late import late
 from tenuto.tool.run.context import ToolError
 from tenuto.tool.search.patterns import fits, split_pattern
 
@@ -35,7 +36,7 @@ MAX_STARS = 8
 """Stars between two slashes of it: each costs another look at a name."""
 _WINDOW_SHARE = 10
 """Of the window, at most this part is spent on nested files that the model sees, and at most `MAX_TOKENS`."""
-_GIVEN = re.compile(r'^<(?:instructions|imported) path="([^"\n]*)">$', re.MULTILINE)
+_GIVEN = late(r'^<(?:instructions|imported) path="([^"\n]*)">$', re.MULTILINE)
 
 
 def instructions_of(services: SessionServices) -> Instructions:

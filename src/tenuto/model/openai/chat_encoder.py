@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,8 +14,9 @@ from tenuto.model.wire.conversation import EMPTY_TEXT, Gap, ImageSource, argumen
 from tenuto.protocol.message import AssistantMessage, ToolResultMessage
 from tenuto.protocol.model import ToolSchema, WebSearchUse
 from tenuto.protocol.part import ContentPart, ImagePart, TextPart, ThinkingPart, ToolCallPart, text_of
+from tenuto.text.late import late
 
-_MISTRAL_ID = re.compile(r"[A-Za-z0-9]{9}")
+_MISTRAL_ID = late(r"[A-Za-z0-9]{9}")
 OPENAI_ID_CHARACTERS = 40
 
 

@@ -7,7 +7,6 @@ how far its messages are the same objects and encodes only what follows.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Protocol
@@ -26,6 +25,7 @@ from tenuto.protocol.message import (
 )
 from tenuto.protocol.model import ModelRequest, ToolSchema, WebSearchUse
 from tenuto.protocol.part import ImagePart, ToolCallPart
+from tenuto.text.late import late
 from tenuto.text.patch import is_whole
 
 MAX_ECHO = 200
@@ -139,7 +139,7 @@ def arguments_object(arguments: str) -> bytes:
     return valid.encode()
 
 
-_NAME = re.compile(r"[^a-zA-Z0-9_-]")
+_NAME = late(r"[^a-zA-Z0-9_-]")
 MAX_NAME = 64
 
 

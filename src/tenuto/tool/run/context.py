@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import hashlib
 import os
-import re
 import zlib
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -20,6 +19,7 @@ from tenuto.guard.secrets import command_environment
 from tenuto.guard.subject import ApprovalSubject, is_inside
 from tenuto.protocol.message import FileUse, HistoryEvent, Message
 from tenuto.protocol.part import ImagePart
+from tenuto.text.late import late
 from tenuto.tool.image import ImageFacts
 from tenuto.tool.output import LARGE_WINDOW, READ_CHARS, RESULT_CHARS, ToolOutput
 from tenuto.tool.process.job_table import JobTable
@@ -80,7 +80,7 @@ def digest_of(data: bytes) -> str:
 
 MAX_KEPT_FILE = 20_000_000
 """Bytes: what is larger is changed without a way back."""
-_UNSAFE_IN_NAME = re.compile(r"[^A-Za-z0-9._-]")
+_UNSAFE_IN_NAME = late(r"[^A-Za-z0-9._-]")
 
 
 class FileState(Protocol):
