@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 from collections.abc import Sequence
 from typing import Any
@@ -135,6 +134,8 @@ def image_block(part: ImagePart, images: ImageSource) -> dict[str, Any]:
 
 def data_url(media_type: str, data: bytes) -> str:
     """Return bytes as a `data:` URL."""
+    import base64  # for images alone
+
     return f"data:{media_type};base64,{base64.b64encode(data).decode()}"
 
 
