@@ -27,6 +27,7 @@ from tenuto.core.state.extensions import Extensions
 from tenuto.core.state.mcp import SessionServers
 from tenuto.core.state.pin_notes import PinNotes
 from tenuto.core.state.reminders import MODE_TEXTS, ChangedFiles, alone_text, child_text
+from tenuto.core.state.seen import SeenView
 from tenuto.core.state.skill_notes import SkillNotes, readable_skills
 from tenuto.core.state.task import TaskState
 from tenuto.guard.approval import judge, judge_unheld, refuse_change
@@ -261,6 +262,7 @@ class ReminderState(Struct, eq=False):
     """The background jobs whose end was told since the user's last message."""
     compaction: CompactionEntry | None = None
     """The compaction behind which everything has been told again."""
+    seen: SeenView = field(default_factory=SeenView)
     pins: PinNotes = field(default_factory=PinNotes)
     skills: SkillNotes = field(default_factory=SkillNotes)
     place: str = ""
