@@ -100,7 +100,7 @@ def read_regular(path: Path, inside: Sequence[Path] = (), apart: Sequence[Path] 
             raise RefusedFileError("it leads to a file of the system")
         if inside and not is_below(real, inside):
             raise RefusedFileError(f"it leads out of {' and '.join(map(str, inside))}")
-        if real != os.path.join(os.path.realpath(path.parent), path.name) and is_below(real, apart):  # noqa: PTH118
+        if is_below(real, apart) and real != os.path.join(os.path.realpath(path.parent), path.name):  # noqa: PTH118
             raise RefusedFileError("it leads to a file that is not the project's")
         return _read(real, limit)
     except (FileNotFoundError, NotADirectoryError) as error:

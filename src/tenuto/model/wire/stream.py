@@ -274,6 +274,8 @@ async def read_answer(chunks: AsyncIterator[bytes], decoder: StreamDecoder, addr
 
 async def _next_chunk(chunks: AsyncIterator[bytes], seconds: float | None) -> bytes | None:
     """Return the next bytes, `None` at the end of the body or when it takes longer than `seconds`."""
+    if seconds is None:
+        return await anext(chunks, None)
     try:
         async with asyncio.timeout(seconds):
             return await anext(chunks, None)
