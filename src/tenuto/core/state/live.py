@@ -30,7 +30,6 @@ from tenuto.core.state.reminders import MODE_TEXTS, ChangedFiles, alone_text, ch
 from tenuto.core.state.seen import SeenView
 from tenuto.core.state.skill_notes import SkillNotes, readable_skills
 from tenuto.core.state.task import TaskState
-from tenuto.guard.approval import judge, judge_unheld, refuse_change
 from tenuto.guard.rules import Rule, standing_rules
 from tenuto.guard.subject import ApprovalSubject, Verdict
 from tenuto.model.registry import ModelRegistry
@@ -189,6 +188,8 @@ class SessionServices(Struct, frozen=True, eq=False, kw_only=True):
 
         A sub-agent's calls are judged by those of the session that it works for; one that only looks changes nothing.
         """
+        from tenuto.guard.approval import judge, judge_unheld, refuse_change  # 2 ms that only a call needs
+
         looks = bool(self.owner.looking) or (self.kind is not None and self.kind.reads_only)
         if looks and (refused := refuse_change(subject)):
             return refused

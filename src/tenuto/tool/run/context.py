@@ -23,11 +23,11 @@ from tenuto.text.late import late
 from tenuto.tool.image import ImageFacts
 from tenuto.tool.output import LARGE_WINDOW, READ_CHARS, RESULT_CHARS, ToolOutput
 from tenuto.tool.process.job_table import JobTable
-from tenuto.tool.process.process import SPOOL_LIMIT, CommandLimits
 
 if TYPE_CHECKING:
     from tenuto.guard.sandbox.sandbox import Sandbox
     from tenuto.session.store import Store
+    from tenuto.tool.process.process import CommandLimits
     from tenuto.tool.run.editor import Editor
 
 
@@ -278,10 +278,14 @@ class ToolContext:
     @property
     def limits(self) -> CommandLimits:
         """What a command may take of the machine."""
+        from tenuto.tool.process.process import CommandLimits
+
         return CommandLimits(self.settings.max_processes, self.settings.max_memory_mb * 1024)
 
     def spool_room(self) -> int:
         """Return the bytes that one more output may take on disk, beside all that the session has stored."""
+        from tenuto.tool.process.process import SPOOL_LIMIT
+
         if not self.settings.max_outputs_mb:
             return SPOOL_LIMIT
         stored = 0
