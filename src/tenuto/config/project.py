@@ -123,6 +123,8 @@ def read_branch(cwd: Path, digits: int) -> str:
     Reads `.git/HEAD`; git is not run (R-086).
     """
     for place in (cwd, *cwd.parents):
+        if not os.path.lexists(place / ".git"):  # this is asked before each request, and reading would look at more
+            continue
         head = _line(_git_directory(place / ".git") / "HEAD")
         if branch := _BRANCH.fullmatch(head):
             return branch[1]
