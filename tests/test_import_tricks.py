@@ -91,3 +91,38 @@ def test_what_is_left_for_later(screen: str, late: str, use: str):
     code += f"assert not found, found\n{use}"
     done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.usefixtures("library")
+def test_nothing_is_one_of_a_class_whose_module_is_not_there_yet(tmp_path: Path):
+    (tmp_path / "some_library" / "heavy.py").write_text("class Kind: pass\nVALUE = 7\n")
+    (tmp_path / "some_library" / "asker.py").write_text(
+        "import some_library.heavy as heavy\ndef asks(value): return isinstance(value, heavy.Kind)\n"
+    )
+    with late_modules({"some_library.heavy": ()}, kinds={"some_library.heavy": ("Kind",)}):
+        asker = import_module("some_library.asker")
+    assert not asker.asks(7)
+    assert "some_library.heavy" not in sys.modules
+    assert asker.asks(import_module("some_library.heavy").Kind())
+    assert asker.heavy.VALUE == 7
+
+
+def test_asyncio_has_tls_when_it_is_asked_for():
+    code = (
+        "import sys, tenuto.frontend, asyncio\n"
+        "assert 'ssl' not in sys.modules\n"
+        "async def main():\n"
+        "    import socket\n"
+        "    one, other = socket.socketpair()\n"
+        "    await asyncio.get_running_loop().create_connection(asyncio.Protocol, sock=one)\n"
+        "    assert 'ssl' not in sys.modules\n"
+        "    import ssl\n"
+        "    context = ssl.create_default_context()\n"
+        "    other.close()\n"
+        "    try: await asyncio.open_connection('127.0.0.1', 1, ssl=context)\n"
+        "    except OSError: pass\n"
+        "    assert asyncio.sslproto.SSLProtocol and isinstance(asyncio.base_events.ssl.SSLSocket, type)\n"
+        "    assert asyncio.base_events.ssl.SSLSocket is ssl.SSLSocket\n"
+        "asyncio.run(main())\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

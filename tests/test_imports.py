@@ -46,6 +46,11 @@ print("MODULES", json.dumps(sorted(sys.modules)), file=sys.stderr)
 
 
 def imported_by(*arguments: str, environ: dict[str, str] | None = None, cwd=None) -> set[str]:
+    """Return the names of packages, and of modules that are none's, that a run imports."""
+    return {name.partition(".")[0] for name in modules_of(*arguments, environ=environ, cwd=cwd)}
+
+
+def modules_of(*arguments: str, environ: dict[str, str] | None = None, cwd=None) -> set[str]:
     done = subprocess.run(
         [sys.executable, "-c", PROBE.format(arguments=list(arguments))],
         capture_output=True,
@@ -57,7 +62,7 @@ def imported_by(*arguments: str, environ: dict[str, str] | None = None, cwd=None
         timeout=60,
     )
     line = next(line for line in done.stderr.splitlines() if line.startswith("MODULES "))
-    return {name.partition(".")[0] for name in json.loads(line.removeprefix("MODULES "))}
+    return set(json.loads(line.removeprefix("MODULES ")))
 
 
 @pytest.mark.parametrize("argument", ["--version", "--help"])
@@ -94,6 +99,32 @@ def test_the_parser_of_shell_comes_with_the_first_command(tmp_path):
         environ |= server.environ()
         modules = imported_by("-p", "run", "--model", "openai-chat/test", environ=environ, cwd=tmp_path)
     assert modules >= {"tree_sitter", "tree_sitter_bash"}
+
+
+LATE = {
+    "ssl",  # the first https address
+    "shutil",
+    "tempfile",
+    "tomllib",  # settings that somebody has
+    "tenuto.core.finding",  # --continue, --resume
+    "tenuto.session.library.catalog",
+    "tenuto.session.describe",
+    "tenuto.guard.approval",  # the first call
+    "tenuto.tool.process.process",  # the first command
+    "tenuto.frontend.lines",  # --output-format
+    "tenuto.compaction.summary",
+    "tenuto.core.compacting.compact",
+}
+
+
+def test_a_one_shot_imports_what_it_uses(tmp_path):
+    """The bound on their number keeps what was gained: each module takes a quarter of a millisecond."""
+    with ServerThread([Reply("Hello.")]) as server:
+        environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), **server.environ()}
+        modules = modules_of("-p", "hello", "--model", "openai-chat/test", environ=environ, cwd=tmp_path)
+    assert not modules & LATE
+    assert len([name for name in modules if name.startswith("tenuto")]) < 195
+    assert len(modules) < 390
 
 
 MCP = {"mcp", "mcp_types", "anyio", "httpx2", "starlette"}

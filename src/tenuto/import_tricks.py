@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 
 
 def import_without(name: str, unwanted: str) -> ModuleType:
@@ -33,25 +33,40 @@ def replace_module(name: str, classes: Iterable[str]) -> None:
     sys.modules.setdefault(name, module)
 
 
+class _Nothing:
+    """The class of a module that is not there yet: it has no instances."""
+
+
 class LateModule(ModuleType):
-    """Stands in for a module; whatever is asked of it is asked of the real one, which is imported then."""
+    """Stands in for a module; whatever is asked of it is asked of the real one, which is imported then.
+
+    `kinds` are classes of it of which others only ask whether something is one: before the import nothing can be.
+    """
+
+    kinds: tuple[str, ...] = ()
 
     def __getattr__(self, name: str) -> object:
         if name.startswith("__"):  # what the import machinery asks
             raise AttributeError(name)
+        if name in self.kinds and isinstance(sys.modules.get(self.__name__, self), LateModule):
+            return _Nothing
         return getattr(_import_real(self.__name__), name)
 
 
 @contextmanager
-def late_modules(functions: Mapping[str, tuple[str, ...]]) -> Generator[None]:
+def late_modules(
+    functions: Mapping[str, tuple[str, ...]], kinds: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+) -> Generator[None]:
     """Let the named modules be stand-ins for what is imported inside, and for nothing else.
 
     `functions` has, by module, what is imported from it by name and called only; classes that others are derived from,
-    or values, cannot wait. A module that is there already stays.
+    or values, cannot wait. `kinds` has classes of which they only ask whether something is one. A module that is there
+    already stays.
     """
     for name, called in functions.items():
         if name not in sys.modules:
             module = LateModule(name)
+            module.kinds = kinds.get(name, ())
             for function in called:
                 setattr(module, function, _late_function(name, function))
             sys.modules[name] = module

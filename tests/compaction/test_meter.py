@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import msgspec
 import pytest
 
@@ -10,9 +12,11 @@ from tenuto.protocol.compaction import CompactionOutcome
 from tenuto.protocol.entry import QueuedEntry, UndoEntry, ViewEdit, ViewEditEntry
 from tenuto.protocol.message import AssistantMessage, CompactionEntry, SystemMessage, UserMessage
 from tenuto.protocol.model import ToolSchema
-from tenuto.protocol.part import ImagePart, ThinkingPart, ToolCallPart
+from tenuto.protocol.part import ImagePart, TextPart, ThinkingPart, ToolCallPart
 from tenuto.protocol.usage import Usage
+from tenuto.session.session import Session
 from tests.compaction.build import MODEL, History, budget, text, words
+from tests.growth.counting import calls_of
 
 USAGE = Usage(input=9_000, cache_read=500, cache_write=500, output=100)
 
@@ -257,3 +261,18 @@ def test_r015_switched_off_means_no_threshold():
     assert should_compact_threshold(size, budget(), CompactionSettings())
     assert not should_compact_threshold(size, budget(), CompactionSettings(enabled=False))
     assert not should_compact_threshold(size, budget(1_000_000), CompactionSettings())
+
+
+def test_the_size_is_known_while_nothing_was_appended(tmp_path: Path):
+    """Footer, trigger, budget and request ask for it, several times a step."""
+    session, meter = Session.create(tmp_path / "home", tmp_path), Meter()
+    session.append(UserMessage(parts=(TextPart(text="one"),)))
+    with calls_of(meter, "measure_view") as measured:
+        first = meter.measure(session, "some/model")
+        assert meter.measure(session, "some/model") == first
+        assert measured.number == 1
+        assert meter.measure(session, "other/model").tokens == first.tokens
+        session.append(QueuedEntry(parts=(TextPart(text="queued"),)))
+        assert meter.measure(session, "other/model").queued > 0
+        assert measured.number == 3
+    session.close()

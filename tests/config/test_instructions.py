@@ -320,7 +320,7 @@ def test_b14_a_repository_inside_and_packages_are_not_the_projects(tmp_path):
         (root / name / "AGENTS.md").write_text(name)
     (root / "clone" / ".git").mkdir()
     (root / "module" / ".git").write_text("gitdir: ../.git/modules/module")
-    touched = [str(root / name / "a.py") for name in ("own", "clone/lib", "node_modules/evil", "module")]
+    touched = [str(root / name) for name in ("own", "clone/lib", "node_modules/evil", "module")]
     assert texts(read_touched(home, root, (), touched, ())) == ["module", "own"]
 
 
@@ -329,6 +329,5 @@ def test_b14_what_is_above_or_elsewhere_is_no_nested_folder(tmp_path):
     for name in ("", "app", "app/pkg", "lib", "../other"):
         (root / name).mkdir(exist_ok=True)
         (root / name / "AGENTS.md").write_text(name or "root")
-    touched = [str(root / name) for name in ("a.py", "app/b.py", "app/pkg/c.py", "lib/d.py")]
-    touched.append(str(tmp_path / "other" / "e.py"))
+    touched = [str(root), *(str(root / name) for name in ("app", "app/pkg", "lib")), str(tmp_path / "other")]
     assert texts(read_touched(home, root / "app", (), touched, ())) == ["app/pkg", "lib"]

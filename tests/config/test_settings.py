@@ -28,6 +28,10 @@ def test_without_files_the_defaults_hold(home):
     assert load_settings(home, None, {}) == (Settings(), [])
 
 
+def test_what_nobody_has_set_is_what_reading_nothing_gives():
+    assert msgspec.convert({}, Settings, strict=False) == Settings()
+
+
 def test_later_sources_win_section_by_section(home, tmp_path):
     write(home / "settings.toml", 'model = "openai/a"\n[tools]\nbash_timeout = 5\nmax_output_lines = 7')
     write(tmp_path / "project/.tenuto/settings.toml", "[ui]\ntheme = 'dark'")

@@ -20,7 +20,8 @@ _SUBREAPER = 36
 class Watcher:
     """Looks every 50 ms at the resident memory of a process and its descendants; `peak` is in MB.
 
-    Pages that several of them share count for each.
+    Pages that several of them share count for each. A descendant counts from the second look on: until it has become
+    another program, a new process is its parent once more, and would double it.
     """
 
     def __init__(self) -> None:
@@ -47,8 +48,11 @@ class Watcher:
         self.stop()
 
     def _look(self) -> None:
+        known = {self._pid}
         while not self._ended.wait(INTERVAL):
-            self.peak = max(self.peak, sum(resident(pid) for pid in family(self._pid)))
+            present = family(self._pid)
+            self.peak = max(self.peak, sum(resident(pid) for pid in present if pid in known))
+            known = {self._pid, *present}
 
 
 def adopt_orphans() -> None:

@@ -15,6 +15,7 @@ from msgspec import Struct
 from tenuto.api.result import Asked
 from tenuto.core.errors import UsageError
 from tenuto.text.bounding import shorten
+from tenuto.text.late import late
 
 if TYPE_CHECKING:
     from tenuto.api.result import RunResult
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 MAX_SCHEMA_BYTES = 1_000_000
 MOST_RETRIES = 2
 """Times that the model is told what is wrong with its answer."""
-_FENCE = re.compile(r"```(?:json)?[ \t]*\n(?P<inner>.*?)\n?```", re.DOTALL)
+_FENCE = late(r"```(?:json)?[ \t]*\n(?P<inner>.*?)\n?```", re.DOTALL)
 _SHOWN = 300
 _MOST_PROBLEMS = 5
 

@@ -6,7 +6,6 @@ agent only says how to work: each call that it makes is judged like those of the
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from tenuto.config.plugins.installed import usable_plugins
 from tenuto.config.project import RefusedFileError, project_root, read_text
 from tenuto.text.bounding import shorten
 from tenuto.text.estimate import estimate_text
+from tenuto.text.late import late
 from tenuto.text.matching import did_you_mean
 
 EXPLORE, GENERAL = "explore", "general"
@@ -36,7 +36,7 @@ ALIASES = frozenset({"haiku", "sonnet", "opus", "fable"})
 LOOKING_TOOLS = ("read", "grep", "glob", "bash", "recall")
 SERVER_TOOLS = "mcp__"
 """Before the names of tools of MCP servers: `mcp__server__tool`, or all of one as `mcp__server` or `mcp__server__*`."""
-_NAME = re.compile(r"[\w][\w.:-]{0,63}")
+_NAME = late(r"[\w][\w.:-]{0,63}")
 _ALIASES = {
     "ls": "glob",
     "multiedit": "edit",

@@ -6,7 +6,6 @@ the place they lie in.
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from tenuto.config.places import Layout, Origin, Place, Wanted, Where, find_file
 from tenuto.config.programs import ProjectTrust, describe_wishes
 from tenuto.config.project import RefusedFileError, read_text
 from tenuto.text.bounding import shorten
+from tenuto.text.late import late
 
 LAYOUT = Layout(
     project=(".tenuto/commands", ".claude/commands", ".codex/prompts", ".pi/prompts"),
@@ -30,8 +30,8 @@ DEPTH = 4
 DESCRIPTION_CHARS = 200
 _FLAT = "prompts"
 """Places of this name have no namespaces."""
-_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(?::[\w.-]+)*")
-SHELL = re.compile(r"(?<![\w!`])!`([^`\n]+)`")
+_NAME = late(r"[A-Za-z0-9][\w.-]*(?::[\w.-]+)*")
+SHELL = late(r"(?<![\w!`])!`([^`\n]+)`")
 """A shell command in a file; its output takes its place."""
 _LINE_CHARS = 80
 

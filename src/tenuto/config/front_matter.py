@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
+from tenuto.text.late import late
+
 if TYPE_CHECKING:
     from yaml.events import Event
 
@@ -23,9 +25,9 @@ MAX_KEYS = 100
 MAX_BRACKETS = 200
 """Brackets and braces that are looked at: a reader of YAML takes half a second for many thousands."""
 Value = str | tuple["Value", ...] | dict[str, "Value"]
-_FENCE = re.compile(r"---[ \t]*\n")
-_END = re.compile(r"^---[ \t]*(?:\n|\Z)", re.MULTILINE)
-_LINE = re.compile(r"([A-Za-z][\w-]*)[ \t]*:(?:[ \t]+(.*))?")
+_FENCE = late(r"---[ \t]*\n")
+_END = late(r"^---[ \t]*(?:\n|\Z)", re.MULTILINE)
+_LINE = late(r"([A-Za-z][\w-]*)[ \t]*:(?:[ \t]+(.*))?")
 
 
 class Fault(msgspec.Struct, frozen=True):

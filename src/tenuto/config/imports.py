@@ -16,6 +16,7 @@ import msgspec
 
 from tenuto.config.project import RefusedFileError, is_below, read_text
 from tenuto.text.bounding import shorten
+from tenuto.text.late import late
 from tenuto.text.writable import keep_within
 
 MAX_CHARS = 64_000
@@ -28,12 +29,12 @@ MAX_PROBLEMS = 5
 """So many refused imports of one instruction file are named; the others are counted."""
 _SHOWN_CHARS = 120
 _TAGS = ("instructions", "imported", "harness-note")
-_IMPORT = re.compile(r"(?:^|(?<=[\s(\[{\"']))@(?!@)(?:\"([^\"\n]+)\"|((?:\\ |[^\s\"])+))", re.MULTILINE)
+_IMPORT = late(r"(?:^|(?<=[\s(\[{\"']))@(?!@)(?:\"([^\"\n]+)\"|((?:\\ |[^\s\"])+))", re.MULTILINE)
 _CLOSING = ".,;:!?)]}'\"…"
 _EXPLICIT = ("./", "../", "~/", "/")
 _TEXTS = (".md", ".mdc", ".markdown", ".txt", ".rst", ".adoc")
-_FENCE = re.compile(r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*(`{3,}|~{3,})(.*)", re.DOTALL)
-_UNSEEN = re.compile(
+_FENCE = late(r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*(`{3,}|~{3,})(.*)", re.DOTALL)
+_UNSEEN = late(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # controls but tab and newline
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufff9-\ufffb"  # bidi controls, annotations
     "\U000e0000-\U000e007f]"  # letters that no screen shows and a model reads

@@ -18,6 +18,7 @@ import msgspec
 
 from tenuto.config.imports import MAX_CHARS, Importer, Scope, clean_instructions
 from tenuto.config.project import RefusedFileError, is_below, project_root, read_text
+from tenuto.text.late import late
 
 NAMES = ("AGENTS.md", "CLAUDE.md")
 LOCAL = "CLAUDE.local.md"
@@ -28,9 +29,9 @@ _MAX_LISTED = 1_000
 _FRONT_CHARS = 4_000
 _OF_OTHERS = frozenset({".git", "node_modules", "bower_components", "site-packages"})
 """What lies below folders of these names is not the project's own."""
-_FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
-_PATTERNS = re.compile(r"^(?:paths|globs)[ \t]*:[ \t]*(.*)\n?((?:[ \t]*-[ \t]+.*\n?)*)", re.MULTILINE)
-_COMMA = re.compile(r",(?![^{]*\})")
+_FRONT_MATTER = late(r"---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+_PATTERNS = late(r"^(?:paths|globs)[ \t]*:[ \t]*(.*)\n?((?:[ \t]*-[ \t]+.*\n?)*)", re.MULTILINE)
+_COMMA = late(r",(?![^{]*\})")
 
 
 class InstructionFile(msgspec.Struct, frozen=True):
@@ -76,9 +77,9 @@ def read_instructions(home: Path, cwd: Path, also: Sequence[str] = ()) -> Instru
 
 
 def read_touched(
-    home: Path, cwd: Path, also: Sequence[str], touched: Iterable[str], given: Collection[str]
+    home: Path, cwd: Path, also: Sequence[str], touched: Collection[str], given: Collection[str]
 ) -> Instructions:
-    """Return what holds for the real paths `touched` beside what `read_instructions` gave: files of nested folders.
+    """Return what holds in the real folders `touched` beside what `read_instructions` gave: files of nested folders.
 
     `on_touch` are all rules for some files, of these folders and of those above. What `given` names as real paths is
     not imported once more. What is returned for a folder does not depend on the others.
@@ -128,7 +129,7 @@ def _places(home: Path, cwd: Path) -> Iterator[Path]:
 
 
 def nested_folders(touched: Iterable[str], root: Path, cwd: Path) -> list[Path]:
-    """Return the folders between the project's root and the touched files that `cwd` does not lie in.
+    """Return the folders from the project's root down to the real folders `touched` that `cwd` does not lie in.
 
     A repository inside of the project and installed packages are other people's: what they say is data.
     """
@@ -136,7 +137,7 @@ def nested_folders(touched: Iterable[str], root: Path, cwd: Path) -> list[Path]:
     above = {here, *here.parents}
     start = f"{top}/".replace("//", "/")
     found: set[Path] = set()
-    for place in {os.path.dirname(path) for path in touched if path.startswith(start)}:  # noqa: PTH120 - there are many
+    for place in (folder for folder in touched if folder.startswith(start)):
         folder = top
         for part in place[len(start) :].split("/"):
             folder /= part

@@ -77,7 +77,8 @@ def find_places(where: Where, layout: Layout) -> list[Place]:
     users = [Place(folder, "user", Scope(homes)) for folder in own]
     taken = {os.path.realpath(place.folder) for place in users}
     above = [where.cwd, *where.cwd.parents]
-    folders = [*above[: above.index(root) + 1], *nested_folders(where.touched, root, where.cwd)]
+    touched = {os.path.dirname(path) for path in where.touched}  # noqa: PTH120 - there are many
+    folders = [*above[: above.index(root) + 1], *nested_folders(touched, root, where.cwd)]
     project = [
         Place(folder / name, "project", Scope((root,), (root / ".git", where.home)))
         for folder in folders

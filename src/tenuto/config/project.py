@@ -7,12 +7,13 @@ never waits, never leaves the project, and never takes more than `MAX_BYTES`.
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
+
+from tenuto.text.late import late
 
 EXTENSIONS = Path(".tenuto") / "extensions"
 """Where a project's extensions lie."""
@@ -23,8 +24,8 @@ MAX_BYTES = 1_000_000
 _CHUNK = 1_048_576
 _SYSTEM = ("/proc", "/sys", "/dev")
 """Files there are regular by name only: they hold other programs' memory, or never end."""
-_BRANCH = re.compile(r"ref: refs/heads/([^\x00-\x1f\x7f]{1,255})")
-_HEAD = re.compile(r"(?:ref: refs/([^\x00-\x1f\x7f]{1,255})|([0-9a-f]{40,64}))")
+_BRANCH = late(r"ref: refs/heads/([^\x00-\x1f\x7f]{1,255})")
+_HEAD = late(r"(?:ref: refs/([^\x00-\x1f\x7f]{1,255})|([0-9a-f]{40,64}))")
 
 
 HOOKS_FILE = "hooks.json"
@@ -99,7 +100,7 @@ def read_regular(path: Path, inside: Sequence[Path] = (), apart: Sequence[Path] 
             raise RefusedFileError("it leads to a file of the system")
         if inside and not is_below(real, inside):
             raise RefusedFileError(f"it leads out of {' and '.join(map(str, inside))}")
-        if real != os.path.join(os.path.realpath(path.parent), path.name) and is_below(real, apart):  # noqa: PTH118
+        if is_below(real, apart) and real != os.path.join(os.path.realpath(path.parent), path.name):  # noqa: PTH118
             raise RefusedFileError("it leads to a file that is not the project's")
         return _read(real, limit)
     except (FileNotFoundError, NotADirectoryError) as error:
@@ -122,6 +123,8 @@ def read_branch(cwd: Path, digits: int) -> str:
     Reads `.git/HEAD`; git is not run (R-086).
     """
     for place in (cwd, *cwd.parents):
+        if not os.path.lexists(place / ".git"):  # this is asked before each request, and reading would look at more
+            continue
         head = _line(_git_directory(place / ".git") / "HEAD")
         if branch := _BRANCH.fullmatch(head):
             return branch[1]

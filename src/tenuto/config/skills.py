@@ -8,7 +8,6 @@ turn (`core/state/terms.py`).
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import islice
@@ -21,6 +20,7 @@ from tenuto.config.imports import clean_instructions
 from tenuto.config.places import Layout, Origin, Place, Wanted, Where, find_files, find_named, stamp_of
 from tenuto.config.programs import ProjectTrust, describe_wishes, runs_something
 from tenuto.config.project import RefusedFileError, read_text
+from tenuto.text.late import late
 
 FILE = "SKILL.md"
 LAYOUT = Layout(
@@ -38,8 +38,8 @@ MAX_FILES = 40
 DEPTH = 3
 """Folders of skills may stand in folders; so deep."""
 _FILES_LISTED = 500
-_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
-_USABLE = re.compile(r"[\w][\w.-]*")
+_NAME = late(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+_USABLE = late(r"[\w][\w.-]*")
 
 
 class Skill(msgspec.Struct, frozen=True, kw_only=True):

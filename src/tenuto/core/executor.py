@@ -20,7 +20,6 @@ from tenuto.core.state.live import READ_ONLY, LiveSession, SessionHolder
 from tenuto.core.state.windows import change_model, find_model, is_too_small
 from tenuto.core.tasks import Body, RunningTask, TaskKind, TaskManager
 from tenuto.core.transcript import earlier_events
-from tenuto.core.watching import watch_child
 from tenuto.protocol.entry import (
     FAILED_KIND,
     WAITING_KIND,
@@ -137,6 +136,8 @@ class Executor:
             case MoveToBackgroundOperation():
                 self._opener.live(operation.session_id).move_to_background()
             case WatchChildOperation():
+                from tenuto.core.watching import watch_child
+
                 await watch_child(self._opener.live(operation.session_id), operation)
             case ChangeModelOperation():
                 await self._change_model(operation)

@@ -14,7 +14,6 @@ from tenuto.protocol.event import ExtensionStatusEvent, NoticeEvent
 from tenuto.protocol.message import Message, SystemMessage, UserMessage
 from tenuto.protocol.model import Finished, ModelError, ModelRequest
 from tenuto.protocol.part import TextPart, text_of
-from tenuto.session.describe import describe_added
 from tenuto.text.estimate import estimate_text
 from tenuto.text.writable import clean_text
 
@@ -116,6 +115,8 @@ def add_entry(live: LiveSession, name: str, text: str, keep: bool) -> None:
     live.task.added += 1
     if live.task.settled and live.session.reading.system is not None:
         live.store_side_commands()
+    from tenuto.session.describe import describe_added
+
     live.bus.publish(NoticeEvent(session_id=live.id, text=describe_added(entry)))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -29,6 +28,8 @@ def _key_runner(home: Path, environ: Mapping[str, str]) -> RunCommand:
     """Return what runs such commands in Tenuto's home: no project's file can stand in their way there."""
 
     async def run(text: str, about: str) -> str:
+        import tempfile
+
         from tenuto.core.hooks.running import run_hook
 
         hint = "run it in a shell to see what it says"

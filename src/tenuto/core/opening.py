@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
 
@@ -17,7 +17,6 @@ from tenuto.core.bus import EventBus
 from tenuto.core.closing import close_session
 from tenuto.core.errors import UsageError
 from tenuto.core.extension_acts import acts_in
-from tenuto.core.finding import SessionFinder, resolve_directory
 from tenuto.core.models import open_models
 from tenuto.core.session_tools import begin_servers, connect_tools
 from tenuto.core.state.approvals import OpenApprovals
@@ -45,9 +44,6 @@ from tenuto.protocol.operation import (
     SessionAccess,
 )
 from tenuto.session.errors import SessionError, SessionLocked, SessionNewer
-from tenuto.session.library.catalog import (
-    has_used_server,
-)
 from tenuto.session.log.log import sum_up
 from tenuto.session.session import Session
 from tenuto.session.store import Store, agent_directories
@@ -57,6 +53,7 @@ from tenuto.tool.run.context import AgentTask, ToolContext
 from tenuto.tool.run.registry import ToolRegistry
 
 if TYPE_CHECKING:
+    from tenuto.core.finding import SessionFinder
     from tenuto.core.hooks.life import EndReason
     from tenuto.core.start import Start
     from tenuto.extension.hooks.commands import HookCommands
@@ -85,7 +82,6 @@ class Opener:
         own = settings.approvals
         rules, self._remarks = read_rules({"allow": own.allow, "ask": own.ask, "deny": own.deny}, "settings")
         """The second is what the user has to know of how the session was found and opened."""
-        self._finder = SessionFinder(start, self._remarks)
         self._given = [*rules, *start.rules]
         self._assumed = ""
         """The model of a first run, while neither user nor settings nor session have named one."""
@@ -96,6 +92,12 @@ class Opener:
         self.stop_tasks: Callable[[LiveSession], Awaitable[None]] | None = None
         self.note_jobs: Callable[[LiveSession], None] | None = None
         self.run_agent: Callable[[LiveSession, AgentTask, ToolContext], Awaitable[ToolOutput]] | None = None
+
+    @cached_property
+    def _finder(self) -> SessionFinder:
+        from tenuto.core.finding import SessionFinder  # a new session needs none: 2 ms with the list of sessions
+
+        return SessionFinder(self._start, self._remarks)
 
     @property
     def open_one(self) -> LiveSession | None:
@@ -159,6 +161,8 @@ class Opener:
         """Leave the open session and start a new one, in the same directory or in `cwd`. Raises `UsageError`."""
         place = self.current.session.cwd
         if cwd:
+            from tenuto.core.finding import resolve_directory
+
             place = resolve_directory(cwd, place)
         await self._enter(self._create(place), resumed=False)
 
@@ -168,6 +172,8 @@ class Opener:
 
     async def move_session(self, cwd: str) -> None:
         """Go on with the open session in another directory. Raises `UsageError`."""
+        from tenuto.core.finding import resolve_directory
+
         session = self.current.session
         place = resolve_directory(cwd, self._start.cwd)
         if place == session.cwd:
@@ -481,7 +487,11 @@ class Opener:
             return split_model(self._in_use.settings.model)
         self._assumed = await self.models.find_default_model()
         address = self.models.found_at(self._assumed)
-        if address and not has_used_server(self._start.home, session.cwd, self._assumed):
+        if not address:
+            return self._assumed, ""
+        from tenuto.session.library.catalog import has_used_server
+
+        if not has_used_server(self._start.home, session.cwd, self._assumed):
             self._remarks.append(
                 f"No model is set and there is no key: {self._assumed} answers, from the server that listens at "
                 f"{address}. It reads all of this session. Set `model` to keep one; /model chooses another."

@@ -29,7 +29,6 @@ from tenuto.protocol.event import (
 from tenuto.protocol.message import AssistantMessage, CompactionEntry, HistoryEvent, ToolResultMessage, UserMessage
 from tenuto.protocol.operation import FindEarlierOperation, ShowEarlierOperation
 from tenuto.protocol.part import ToolCallPart
-from tenuto.session.describe import describe_added
 from tenuto.session.plans import as_shown
 from tenuto.session.session import Session
 from tenuto.session.view.projection import compaction_of_edits
@@ -62,6 +61,8 @@ def replay(session_id: str, entries: Iterable[HistoryEvent]) -> Iterator[AnyEven
             case NoticeEntry():
                 yield NoticeEvent(session_id=session_id, text=entry.text, level=entry.level, kind=entry.kind)
             case ExtensionEntry() if entry.in_view:
+                from tenuto.session.describe import describe_added
+
                 yield NoticeEvent(session_id=session_id, text=describe_added(entry))
             case CompactionEntry():
                 yield compaction_end(session_id, entry, will_retry=entry.reason == "overflow")

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET, Struct
 
 from tenuto.exit_codes import CALLS_REFUSED, CUT_OFF, DECLINED, FAILED, INTERRUPTED, LIMIT_REACHED, OK
-from tenuto.frontend.lines import Denial, Page, ResultLine, ResultSubtype, Searches, UsageNumbers
 from tenuto.protocol.usage import Usage
 
 if TYPE_CHECKING:
     from tenuto.api.result import RunResult
+    from tenuto.frontend.lines import ResultLine, ResultSubtype, UsageNumbers
     from tenuto.protocol.event import Outcome
 
 EXIT_CODES: dict[Outcome, int] = {
@@ -53,6 +53,8 @@ def describe_result(result: RunResult, ended: Ended) -> ResultLine:
 
     Names that other agents use mean the same here.
     """
+    from tenuto.frontend.lines import Denial, Page, ResultLine  # a run that prints text has no such lines
+
     return ResultLine(
         subtype=SUBTYPES.get(ended.code, "error_during_execution"),
         is_error=ended.code != OK,
@@ -77,6 +79,8 @@ def describe_result(result: RunResult, ended: Ended) -> ResultLine:
 
 def describe_usage(usage: Usage) -> UsageNumbers:
     """Return tokens, and web searches if there were any, under the names that the Messages API gave them."""
+    from tenuto.frontend.lines import Searches, UsageNumbers
+
     return UsageNumbers(
         server_tool_use=Searches(usage.searches) if usage.searches else UNSET,
         input_tokens=usage.input,

@@ -7,18 +7,16 @@ for interpreters with a text, `sudo`, `xargs`, `rm`, for what only its exact wor
 from __future__ import annotations
 
 import os.path
-import re
 import shlex
 from collections.abc import Iterator, Sequence
 
 from tenuto.guard.rules import OWN_TOOL, Rule, exact_command, exact_path, server_rule, tool_group
 from tenuto.guard.subject import ApprovalSubject, SimpleCommand, is_inside
 from tenuto.protocol.event import THIS_COMMAND, ApprovalKind
+from tenuto.text.late import late
 
-_WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/@+-]*")
-_PROGRAM = re.compile(
-    r"[A-Za-z0-9_][A-Za-z0-9_.+-]*|\.{0,2}(?:/[A-Za-z0-9_.+-]+)+|[A-Za-z0-9_.+-]+(?:/[A-Za-z0-9_.+-]+)+"
-)
+_WORD = late(r"[A-Za-z0-9_][A-Za-z0-9_.:/@+-]*")
+_PROGRAM = late(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*|\.{0,2}(?:/[A-Za-z0-9_.+-]+)+|[A-Za-z0-9_.+-]+(?:/[A-Za-z0-9_.+-]+)+")
 _PROJECT_PROGRAMS = frozenset(
     {"make", "just", "task", "npm", "pnpm", "yarn", "bun", "gradle", "mvn", "tox", "nox", "rake"}
 )

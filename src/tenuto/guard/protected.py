@@ -17,6 +17,8 @@ from typing import Literal
 
 import msgspec
 
+from tenuto.text.late import late
+
 Danger = Literal["code", "instructions", "rules", "secret"]
 
 REASONS: dict[Danger, str] = {
@@ -93,8 +95,8 @@ GIT_PROTECTED = ("config", "config.worktree", "hooks", "info/attributes")
 """What of a git directory commands may not write: git itself runs what stands there. All else a commit writes."""
 _OF_OTHERS: dict[str, tuple[str, ...]] = {".hg": ("hgrc",), ".jj": ("repo/config.toml",), ".svn": ()}
 """The same of other version control."""
-_FILE_PATTERNS = {danger: re.compile(text, re.VERBOSE | re.DOTALL) for danger, text in _FILES.items()}
-_NOT_SECRET_TO_READ = re.compile(r".*\.(pem|key)|\.npmrc|\.yarnrc|auth\.json|credentials(\.json)?", re.DOTALL)
+_FILE_PATTERNS = {danger: late(text, re.VERBOSE | re.DOTALL) for danger, text in _FILES.items()}
+_NOT_SECRET_TO_READ = late(r".*\.(pem|key)|\.npmrc|\.yarnrc|auth\.json|credentials(\.json)?", re.DOTALL)
 """Names that harmless files have as well, certificates and settings: changing them asks, reading does not."""
 
 

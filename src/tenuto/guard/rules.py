@@ -24,6 +24,7 @@ import msgspec
 from tenuto.guard.protected import below, protected_names
 from tenuto.guard.subject import MCP_PREFIX, ApprovalSubject, SimpleCommand, is_inside
 from tenuto.protocol.entry import ApprovalEntry
+from tenuto.text.late import late
 
 Effect = Literal["allow", "ask", "deny"]
 Source = Literal["settings", "option", "session", "project", "turn"]
@@ -50,13 +51,13 @@ _WORDS = {
     "shell": "bash",
 }
 """Other words for them: our own tools of the same kind, and those of other agents."""
-_STARRED_END = re.compile(r"\\+\*$")
+_STARRED_END = late(r"\\+\*$")
 _OUTSIDE = "outside:"
 """In front of a command: outside of the sandbox as well."""
-_LOOKS_OUTSIDE = re.compile(rf"\\*{_OUTSIDE}")
+_LOOKS_OUTSIDE = late(rf"\\*{_OUTSIDE}")
 _DOMAIN = "domain:"
 _JOINT = "__"
-_OF_SERVER = re.compile(rf"{MCP_PREFIX}(?:(?!{_JOINT})[A-Za-z0-9_-])+(?:{_JOINT}[A-Za-z0-9_-]+)?")
+_OF_SERVER = late(rf"{MCP_PREFIX}(?:(?!{_JOINT})[A-Za-z0-9_-])+(?:{_JOINT}[A-Za-z0-9_-]+)?")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 

@@ -11,6 +11,7 @@ import re
 import sys
 
 from tenuto.guard.secrets import KNOWN
+from tenuto.text.late import late
 
 _UNSAFE = (
     "\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 but tab and newline, DEL, C1
@@ -20,7 +21,7 @@ _UNSAFE = (
 )
 BLANK = "\u200b"
 """Takes no room: what painters put in the place of what they leave out."""
-_ANY = re.compile(f"[{_UNSAFE}]")
+_ANY = late(f"[{_UNSAFE}]")
 # The others are compiled with the first text that needs them: it costs every start 1 ms.
 _SGR = r"\x1b\[[0-9;:]*m"
 _SEQUENCE = (

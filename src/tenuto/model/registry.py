@@ -37,6 +37,7 @@ from tenuto.model.offline import FACTS as OFFLINE_FACTS
 from tenuto.model.offline import OfflineClient
 from tenuto.model.wire.conversation import LoadBlob
 from tenuto.protocol.model import ModelClient, ModelError, ModelFacts, Quirks
+from tenuto.text.late import late
 
 OFFLINE = "offline"
 OFFLINE_MODEL = "offline/tenuto"
@@ -50,12 +51,10 @@ LIST_SECONDS = 6.0
 RECENT = "cache/recent-models.json"
 RECENT_MODELS = 8
 """So many are kept."""
-NO_CHAT = re.compile(
-    r"embed|rerank|whisper|tts|transcri|dall-e|image|moderation|realtime|audio|sora|babbage|davinci", re.I
-)
+NO_CHAT = late(r"embed|rerank|whisper|tts|transcri|dall-e|image|moderation|realtime|audio|sora|babbage|davinci", re.I)
 """Names of models that answer no conversation; a list says nothing else of them."""
 
-NO_WEB_SEARCH = re.compile(r"claude-(?:instant|2|3-(?:opus|sonnet|haiku))|gpt-3|gpt-4(?:-|$)|gpt-4\.1-nano|o1(?:-|$)")
+NO_WEB_SEARCH = late(r"claude-(?:instant|2|3-(?:opus|sonnet|haiku))|gpt-3|gpt-4(?:-|$)|gpt-4\.1-nano|o1(?:-|$)")
 """Names of models of the vendors whose requests are refused with a web search among the tools."""
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from itertools import takewhile
 from pathlib import Path
 
@@ -178,6 +179,11 @@ class Store:
         self.blobs = directory / BLOBS
         self.running = RunningCommands(directory / RUNNING)
         self.processes = directory / PROCESSES
+
+    @cached_property
+    def readable(self) -> tuple[str, ...]:
+        """The real paths of the folders whose files the model may read unasked; they are the session's own."""
+        return tuple(os.path.realpath(place) for place in (self.outputs, self.blobs))
 
     @property
     def has_files(self) -> bool:

@@ -6,16 +6,17 @@ marks, variation selectors, emoji joined by U+200D, flags, skin tones, Hangul sy
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from math import floor
 
 import msgspec
 
+from tenuto.text.late import late
+
 _MAX_BACKTRACK = 64
 _ZERO_WIDTH_JOINER = "\u200d"
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+_SURROGATE = late("[\ud800-\udfff]")
+_PAIR = late("[\ud800-\udbff][\udc00-\udfff]")
 _LINE_SHARE = 0.2
 """How much of an allowance may be given up to end a part at the end of a line."""
 

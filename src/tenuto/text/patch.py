@@ -17,12 +17,14 @@ from typing import Literal, get_args
 
 from msgspec import Struct
 
+from tenuto.text.late import late
+
 BEGIN, END = "*** Begin Patch", "*** End Patch"
 _ADD, _DELETE, _UPDATE, _MOVE = "*** Add File: ", "*** Delete File: ", "*** Update File: ", "*** Move to: "
 _HEADERS = (_ADD, _DELETE, _UPDATE)
 _AT_END = "*** End of File"
-_PATHS = re.compile(r"^\*\*\* (?:(Add|Delete|Update) File|(Move) to): (.*\S)", re.MULTILINE)
-_WRAPPING = re.compile(r"```\w*|(?:apply_patch\s*)?<<-?\s*(['\"]?)\w+\1")
+_PATHS = late(r"^\*\*\* (?:(Add|Delete|Update) File|(Move) to): (.*\S)", re.MULTILINE)
+_WRAPPING = late(r"```\w*|(?:apply_patch\s*)?<<-?\s*(['\"]?)\w+\1")
 _ECHO = 100
 
 Sign = Literal[" ", "-", "+"]

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 
+from tenuto.text.late import late
+
 ROOM = 60
 """Characters of a title at most, the sign for what was cut not counted."""
-_FENCED = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
-_TAGS = re.compile(r"</?[a-zA-Z][\w-]*(?: [^<>\n]*)?>")
-_LEAD = re.compile(r"^(?:[#>*+-]+|\d{1,3}[.)])\s+")
+_FENCED = late(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
+_TAGS = late(r"</?[a-zA-Z][\w-]*(?: [^<>\n]*)?>")
+_LEAD = late(r"^(?:[#>*+-]+|\d{1,3}[.)])\s+")
 """What Markdown puts before a heading, a quotation, a point of a list."""
-_MENTION = re.compile(r"(?<!\S)@(?:[^\s/]*/)*([^\s/]+)/?")
-_PASTE = re.compile(r"\[Pasted text #\d+(?: \+\d+ lines)?\]")
-_SENTENCE = re.compile(r"(?<=[^\s.])[.!?。！？](?=\s|$)|[。！？]")
-_CODE = re.compile(r"[{};]\s*$|^\s*(?:\$|>>>|@@|diff --git|Traceback \(|File \"|at .*:\d+)|^\S*[\\/=<>|]\S*$")
+_MENTION = late(r"(?<!\S)@(?:[^\s/]*/)*([^\s/]+)/?")
+_PASTE = late(r"\[Pasted text #\d+(?: \+\d+ lines)?\]")
+_SENTENCE = late(r"(?<=[^\s.])[.!?。！？](?=\s|$)|[。！？]")
+_CODE = late(r"[{};]\s*$|^\s*(?:\$|>>>|@@|diff --git|Traceback \(|File \"|at .*:\d+)|^\S*[\\/=<>|]\S*$")
 _LETTERS = 0.6
 """Share of letters and spaces from which a line is words."""
 

@@ -58,6 +58,7 @@ from tenuto.protocol.usage import ContextPart, PartName, SizePoint
 from tenuto.session.view.projection import frame_branch_summary
 from tenuto.session.view.tree import newest_of_kind
 from tenuto.text.estimate import estimate_text
+from tenuto.text.late import late
 
 CALIBRATION_ENTRIES = 5
 CALIBRATION_RANGE = (0.5, 4.0)
@@ -144,6 +145,7 @@ class Meter:
         self._tools: tuple[tuple[ToolSchema, ...], int] | None = None
         self._head: tuple[list[Message], int, SentThinking] = ([], 0, SentThinking())
         self._scanned: tuple[HistoryEvent | None, str, Basis] = (None, "", Basis())
+        self._last: tuple[list[Message], str, tuple[ToolSchema, ...], Sequence[QueuedEntry], ContextSize] | None = None
         self._learns = learned is None
         self._counted: dict[str, Counted] = {} if learned is None else learned
 
@@ -217,14 +219,17 @@ class Meter:
         return factor
 
     def measure(self, session: MeasuredSession, model_id: str, tools: tuple[ToolSchema, ...] = ()) -> ContextSize:
-        """Return the size of the session's next request to `model_id`, queued texts included."""
-        return self.measure_view(
-            session.get_llm_history(),
-            session.path(),
-            model_id=model_id,
-            tools_tokens=self._tools_tokens(tools),
-            queue=session.state.queue,
-        )
+        """Return the size of the session's next request to `model_id`, queued texts included.
+
+        It is asked for several times a step, and known while nothing was appended: then the view is the same list.
+        """
+        view, queue, last = session.get_llm_history(), session.state.queue, self._last
+        if last is not None and last[0] is view and last[1] == model_id and last[2] is tools and last[3] is queue:
+            return last[4]
+        tools_tokens = self._tools_tokens(tools)
+        size = self.measure_view(view, session.path(), model_id=model_id, tools_tokens=tools_tokens, queue=queue)
+        self._last = (view, model_id, tools, queue, size)
+        return size
 
     def measure_view(
         self,
@@ -362,7 +367,7 @@ _BLOCKS: dict[str, PartName] = {
 }
 _BRANCH_NOTES = frame_branch_summary(BranchSummaryEntry(summary="", from_seq=0)).partition("\n")[0]
 """How notes on a part that was left begin in the view."""
-_BLOCK = re.compile(r"^<(pins|user-messages|approved-plan|todo|running-jobs)>$.*?^</\1>$", re.DOTALL | re.MULTILINE)
+_BLOCK = late(r"^<(pins|user-messages|approved-plan|todo|running-jobs)>$.*?^</\1>$", re.DOTALL | re.MULTILINE)
 
 
 def divide(view: Sequence[Message], size: ContextSize, *, tools: int, instructions: int = 0) -> tuple[ContextPart, ...]:

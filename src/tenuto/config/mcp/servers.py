@@ -9,8 +9,10 @@ from typing import Annotated, Literal, cast
 import msgspec
 from msgspec import Meta
 
+from tenuto.text.late import late
+
 NAME_CHARS = 64
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_VARIABLE = late(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _TRANSPORTS = {
     "stdio": "stdio",
     "local": "stdio",

@@ -15,6 +15,7 @@ from typing import Any, Literal, cast
 import msgspec
 
 from tenuto.config.project import RefusedFileError, is_below, read_text
+from tenuto.text.late import late
 
 MANIFESTS = (".claude-plugin/plugin.json", ".plugin/plugin.json", "plugin.json", ".codex-plugin/plugin.json")
 """Where a manifest may stand; the first one counts."""
@@ -51,15 +52,15 @@ _NOT_HERE_FILES = {
     "rules": "rules",
     "settings.json": "settings",
 }
-_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?")
+_NAME = late(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?")
 _ROOT = ("CLAUDE_PLUGIN_ROOT", "TENUTO_PLUGIN_ROOT", "PLUGIN_ROOT")
 _DATA = ("CLAUDE_PLUGIN_DATA", "TENUTO_PLUGIN_DATA", "PLUGIN_DATA")
-_VARIABLE = re.compile(rf"\$\{{({'|'.join((*_ROOT, *_DATA))})\}}")
-_PLAIN_PATH = re.compile(r"[\w./@+-]+", re.ASCII)
+_VARIABLE = late(rf"\$\{{({'|'.join((*_ROOT, *_DATA))})\}}")
+_PLAIN_PATH = late(r"[\w./@+-]+", re.ASCII)
 DATA = "plugin-data"
 """In Tenuto's home: a folder for each plugin, for what its programs keep over updates."""
 MANIFEST_BYTES = 500_000
-_BYTE = re.compile(r"\(byte (\d+)\)")
+_BYTE = late(r"\(byte (\d+)\)")
 _VERSION_CHARS = 64
 
 

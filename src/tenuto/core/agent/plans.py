@@ -17,7 +17,6 @@ from tenuto.protocol.event import ModeChangedEvent, ToolResultEvent, ToolStarted
 from tenuto.protocol.message import AssistantMessage, DeveloperMessage, PlanView, ToolResultMessage, UserMessage
 from tenuto.session.plans import PLAN_CALL, as_shown, call_id_of, proposed_plan, shown_answer, unfinished_plan
 from tenuto.session.view.tree import newest_of_kind
-from tenuto.text.call_summary import first_heading
 from tenuto.text.writable import tagged
 
 DEFAULT_MODE: Mode = "edits"
@@ -62,6 +61,8 @@ async def hand_over(live: LiveSession, answer: AssistantMessage, submission_id: 
 
     An interrupt is put down as well, and goes on up. Approving switches the session's mode.
     """
+    from tenuto.text.call_summary import first_heading
+
     plan, call_id = proposed_plan(answer), call_id_of(answer.seq)
     call = next(call for call in shown_answer(answer).tool_calls if call.id == call_id)
     live.bus.publish(

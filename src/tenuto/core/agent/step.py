@@ -101,10 +101,11 @@ async def remind_before_request(live: LiveSession) -> None:
 
 async def _remind_of_context(live: LiveSession) -> None:
     cwd = live.session.cwd
-    if is_place_due(last_told(live.session.get_llm_history()), cwd):
-        live.reminders.place = await find_place(cwd, live.tool_context.environ)
-    told = last_told(live.session.get_llm_history())
     notes = live.reminders
+    told = last_told(notes.seen.follow(live.session.get_llm_history()).notes)
+    if is_place_due(told, cwd):
+        notes.place = await find_place(cwd, live.tool_context.environ)
+        told = last_told(notes.seen.follow(live.session.get_llm_history()).notes)
     for message in due_messages(told, live.mode_text, cwd, live.clock(), notes.place, agents=notes.agents):
         live.session.append(message)
 
@@ -310,7 +311,7 @@ class ModelCall:
                     AssistantThinkingDeltaEvent(session_id=live.id, submission_id=self._submission_id, text=text)
                 )
             case ToolCallDelta():
-                if not shown.call_characters:
+                if not (shown.call_characters or live.tools.is_warm):
                     asyncio.get_running_loop().run_in_executor(None, live.tools.warm_up)
                 plans = self._reader.begun if self._reader is not None else 0
                 self._show_call(plans + part.index, part.name, len(part.fragment))

@@ -16,9 +16,10 @@ from pathlib import Path
 from tenuto.config.imports import as_attribute
 from tenuto.config.instructions import InstructionFile, Instructions, read_instructions, read_touched
 from tenuto.core.state.live import LiveSession, SessionServices
-from tenuto.protocol.message import DeveloperMessage, Message, SystemMessage, ToolResultMessage
+from tenuto.protocol.message import DeveloperMessage, Message, SystemMessage
 from tenuto.text.bounding import shorten
 from tenuto.text.estimate import estimate_text
+from tenuto.text.late import late
 from tenuto.tool.run.context import ToolError
 from tenuto.tool.search.patterns import fits, split_pattern
 
@@ -35,7 +36,7 @@ MAX_STARS = 8
 """Stars between two slashes of it: each costs another look at a name."""
 _WINDOW_SHARE = 10
 """Of the window, at most this part is spent on nested files that the model sees, and at most `MAX_TOKENS`."""
-_GIVEN = re.compile(r'^<(?:instructions|imported) path="([^"\n]*)">$', re.MULTILINE)
+_GIVEN = late(r'^<(?:instructions|imported) path="([^"\n]*)">$', re.MULTILINE)
 
 
 def instructions_of(services: SessionServices) -> Instructions:
@@ -51,17 +52,17 @@ def frame_instructions(file: InstructionFile) -> str:
 def tell_nested(live: LiveSession) -> None:
     """Tell what holds where the files lie that the model has touched, if it does not see it yet (B14)."""
     view = live.session.get_llm_history()
-    touched = _touched(view)
-    if not touched:
+    seen = live.reminders.seen.follow(view)
+    if not seen.touched:
         return
     prompt = view[0].text if isinstance(view[0], SystemMessage) else ""
     given = {os.path.realpath(path) for path in _GIVEN.findall(prompt)}
-    found = read_touched(live.home, live.session.cwd, live.settings.instructions.also, touched, given)
-    rules, problems = _matching(found.on_touch, touched)
+    found = read_touched(live.home, live.session.cwd, live.settings.instructions.also, seen.folders, given)
+    rules, problems = _matching(found.on_touch, seen.touched)
     for problem in (*found.problems, *problems):
         live.notify_once(problem, problem, "warning")
     files = [file for file in (*found.files, *rules) if f"\n{file.text}\n</instructions>" not in prompt]
-    due = _due(files, view, min(MAX_TOKENS, live.budget().window // _WINDOW_SHARE))
+    due = _due(files, seen.notes, min(MAX_TOKENS, live.budget().window // _WINDOW_SHARE))
     for _, note in due:
         live.session.append(note)
     if due:
@@ -103,16 +104,6 @@ def _notes(view: Sequence[Message]) -> Iterator[DeveloperMessage]:
     for message in view:
         if isinstance(message, DeveloperMessage) and message.kind.startswith(_KIND_OF):
             yield message
-
-
-def _touched(view: Sequence[Message]) -> dict[str, None]:
-    """Return the real paths of the files that calls and mentions in the view have read or changed, in order."""
-    return {
-        use.path: None
-        for message in view
-        if isinstance(message, ToolResultMessage | DeveloperMessage)
-        for use in message.files
-    }
 
 
 def _matching(rules: Sequence[InstructionFile], touched: Mapping[str, None]) -> tuple[list[InstructionFile], list[str]]:

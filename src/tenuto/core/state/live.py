@@ -27,9 +27,9 @@ from tenuto.core.state.extensions import Extensions
 from tenuto.core.state.mcp import SessionServers
 from tenuto.core.state.pin_notes import PinNotes
 from tenuto.core.state.reminders import MODE_TEXTS, ChangedFiles, alone_text, child_text
+from tenuto.core.state.seen import SeenView
 from tenuto.core.state.skill_notes import SkillNotes, readable_skills
 from tenuto.core.state.task import TaskState
-from tenuto.guard.approval import judge, judge_unheld, refuse_change
 from tenuto.guard.rules import Rule, standing_rules
 from tenuto.guard.subject import ApprovalSubject, Verdict
 from tenuto.model.registry import ModelRegistry
@@ -188,6 +188,8 @@ class SessionServices(Struct, frozen=True, eq=False, kw_only=True):
 
         A sub-agent's calls are judged by those of the session that it works for; one that only looks changes nothing.
         """
+        from tenuto.guard.approval import judge, judge_unheld, refuse_change  # 2 ms that only a call needs
+
         looks = bool(self.owner.looking) or (self.kind is not None and self.kind.reads_only)
         if looks and (refused := refuse_change(subject)):
             return refused
@@ -261,6 +263,7 @@ class ReminderState(Struct, eq=False):
     """The background jobs whose end was told since the user's last message."""
     compaction: CompactionEntry | None = None
     """The compaction behind which everything has been told again."""
+    seen: SeenView = field(default_factory=SeenView)
     pins: PinNotes = field(default_factory=PinNotes)
     skills: SkillNotes = field(default_factory=SkillNotes)
     place: str = ""

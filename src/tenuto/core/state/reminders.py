@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import platform
-import re
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,6 +18,7 @@ from tenuto.protocol.entry import PLACE_KIND, Mode, ViewEditEntry
 from tenuto.protocol.message import CompactionEntry, DeveloperMessage, FileUse, HistoryEvent, Message
 from tenuto.session.plans import CLOSE_TAG, OPEN_TAG
 from tenuto.session.view.tree import newest_of_kind
+from tenuto.text.late import late
 
 if TYPE_CHECKING:
     from tenuto.guard.rules import Rule
@@ -87,7 +87,7 @@ def child_text(mode: Mode, given: Sequence[Rule], reads_only: bool, interactive:
 
 MAX_CHANGED_FILES = 20
 _COMMIT_DIGITS = 12
-_PERCENT = re.compile(r"(\d+) %")
+_PERCENT = late(r"(\d+) %")
 _HERE = "Working directory: "
 AGENTS_KIND = "agents"
 """A note on the agents of the user and the project, for the tool that runs them."""

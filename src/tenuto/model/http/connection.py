@@ -8,11 +8,10 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-import ssl
 from collections import deque
 from collections.abc import Iterable, Mapping
 from itertools import chain, zip_longest
-from typing import NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 import h11
@@ -30,6 +29,9 @@ from tenuto.model.http.exchange import (
     UnusableError,
 )
 from tenuto.version import __version__
+
+if TYPE_CHECKING:
+    import ssl
 
 MAX_HEAD_BYTES = 100_000
 """Of a status line with its headers, of trailers, and of a line between chunks."""
@@ -131,6 +133,8 @@ NO_TLS = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "PACKET_LENGTH_TOO_L
 
 def judge_tls(error: BaseException, host: str) -> UntrustedError | None:
     """Return what is wrong with the certificate or the address, `None` where something else is."""
+    import ssl  # 4 ms, which a server without TLS does not need
+
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, ssl.SSLError):
         cause = cause.__cause__ or cause.__context__
@@ -365,6 +369,8 @@ class DirectPool:
         return _Connection(target.origin, link)
 
     def _tls(self) -> ssl.SSLContext:
+        import ssl
+
         if not isinstance(self._verify, ssl.SSLContext):
             import certifi
 

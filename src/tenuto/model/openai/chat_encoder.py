@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,8 +13,9 @@ from tenuto.model.wire.conversation import EMPTY_TEXT, Gap, ImageSource, argumen
 from tenuto.protocol.message import AssistantMessage, ToolResultMessage
 from tenuto.protocol.model import ToolSchema, WebSearchUse
 from tenuto.protocol.part import ContentPart, ImagePart, TextPart, ThinkingPart, ToolCallPart, text_of
+from tenuto.text.late import late
 
-_MISTRAL_ID = re.compile(r"[A-Za-z0-9]{9}")
+_MISTRAL_ID = late(r"[A-Za-z0-9]{9}")
 OPENAI_ID_CHARACTERS = 40
 
 
@@ -135,6 +134,8 @@ def image_block(part: ImagePart, images: ImageSource) -> dict[str, Any]:
 
 def data_url(media_type: str, data: bytes) -> str:
     """Return bytes as a `data:` URL."""
+    import base64  # for images alone
+
     return f"data:{media_type};base64,{base64.b64encode(data).decode()}"
 
 

@@ -15,6 +15,7 @@ from tenuto.protocol.message import StopReason
 from tenuto.protocol.model import ModelError, StreamPart, TextDelta, ThinkingDelta, ToolCallDelta
 from tenuto.protocol.part import NO_BLOCK, AssistantPart, TextPart, ThinkingPart
 from tenuto.protocol.usage import Usage
+from tenuto.text.late import late
 
 OPEN, CLOSE = "<think>", "</think>"
 
@@ -93,7 +94,7 @@ STOP_REASONS: dict[str, StopReason] = {
     "function_call": "tool_use",
     "model_context_window_exceeded": "window_exceeded",
 }
-_ORPHAN_CLOSE = re.compile(r"\A(?P<thinking>.*?)^[ \t]*</think>[ \t]*\n+", re.DOTALL | re.MULTILINE)
+_ORPHAN_CLOSE = late(r"\A(?P<thinking>.*?)^[ \t]*</think>[ \t]*\n+", re.DOTALL | re.MULTILINE)
 
 
 class ChatDecoder:

@@ -19,6 +19,7 @@ from tenuto.model.http.transport import Body, Transport, make_transport
 from tenuto.model.wire.conversation import ConversationCache, Encoded, LoadBlob, WireEncoder
 from tenuto.model.wire.stream import StreamDecoder, finished, read_answer
 from tenuto.protocol.model import WEB_SEARCH, Finished, ModelError, ModelRequest, StreamPart
+from tenuto.text.late import late
 
 _KIND = r"(?:parameters?|arguments?|fields?|propert(?:y|ies)|keys?|inputs?|options?|headers?|values?|types?)(?:\(s\))?"
 _UNKNOWN = r"(?:unsupported|unrecogni[sz]ed|unknown|unexpected|extra|additional|disallowed)"
@@ -46,7 +47,7 @@ _FORMS = (
     # no such parameter: X
     rf"no such {_KIND}{_QUOTE}(?:FIELD)(?![\w-])",
 )
-_ADVICE = re.compile(
+_ADVICE = late(
     r"\b(?:please )?(?:use|try)\b|\bsupported (?:values|parameters|fields|types)\b|\bexpected one of\b"
     r"|\bmust be one of\b|\b(?:allowed|valid|available) (?:values|options|fields|parameters)\b|\bmoved to\b",
     re.IGNORECASE,
@@ -107,7 +108,7 @@ class Negotiation:
         return at if _SAYS_NO.search(complaint) else set()
 
 
-_SAYS_NO = re.compile(
+_SAYS_NO = late(
     rf"{_UNKNOWN}|{_NOT}|(?:does not|doesn't) support|no such|not a valid|invalid value|extra inputs|"
     r"(?:expected|should be) 'function'",
     re.IGNORECASE,

@@ -7,7 +7,6 @@ how far its messages are the same objects and encodes only what follows.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Protocol
@@ -26,6 +25,7 @@ from tenuto.protocol.message import (
 )
 from tenuto.protocol.model import ModelRequest, ToolSchema, WebSearchUse
 from tenuto.protocol.part import ImagePart, ToolCallPart
+from tenuto.text.late import late
 from tenuto.text.patch import is_whole
 
 MAX_ECHO = 200
@@ -139,7 +139,7 @@ def arguments_object(arguments: str) -> bytes:
     return valid.encode()
 
 
-_NAME = re.compile(r"[^a-zA-Z0-9_-]")
+_NAME = late(r"[^a-zA-Z0-9_-]")
 MAX_NAME = 64
 
 
@@ -305,6 +305,8 @@ class Segment(Struct):
     chain: bytes
     answers: int
     floor: int
+    thinks: bool
+    """Whether there is thinking that may be sent, up to here."""
 
 
 class Encoded(Struct):
@@ -341,13 +343,18 @@ class Conversation:
         self._set_head(request)
         self._grow(request.messages, request.model.id)
         self._messages = request.messages
-        segments = self._segments
-        last = segments[-1] if segments else None
+        last = self._segments[-1] if self._segments else None
         answers, floor = (last.answers, last.floor) if last else (0, 0)
-        if not request.thinking:
-            floor = answers
+        runs, thinking_from = self._choose_runs(answers, floor if request.thinking else answers)
+        chain = last.chain if last else self._seed
+        return Encoded(self._tools_body, self._head, runs, format_prefix(chain, thinking_from))
+
+    def _choose_runs(self, answers: int, floor: int) -> tuple[list[Run], int]:
+        """Return what is sent of each segment, and from which answer on thinking goes along: above `floor`."""
+        segments, thinking_from = self._segments, answers
+        if not segments or not segments[-1].thinks:  # nothing to choose, in a thousand segments perhaps
+            return [segment.plain for segment in segments if segment.plain[1]], thinking_from
         runs: list[Run] = []
-        thinking_from = answers
         for segment in segments:
             if segment.with_thinking is not None and segment.answers > floor:
                 runs.append(segment.with_thinking)
@@ -355,8 +362,7 @@ class Conversation:
                     thinking_from = segment.answers - 1
             elif segment.plain[1]:
                 runs.append(segment.plain)
-        chain = last.chain if last else self._seed
-        return Encoded(self._tools_body, self._head, runs, format_prefix(chain, thinking_from))
+        return runs, thinking_from
 
     def _set_head(self, request: ModelRequest) -> None:
         """Encode tools and system texts again only when they changed; then nothing after them holds."""
@@ -420,6 +426,7 @@ class Conversation:
             chain=extend(chain, items),
             answers=answers,
             floor=floor,
+            thinks=with_thinking is not None or (before is not None and before.thinks),
         )
 
 

@@ -26,13 +26,14 @@ from tenuto.protocol.model import (
 from tenuto.protocol.part import AssistantPart, ToolCallPart
 from tenuto.protocol.usage import Usage
 from tenuto.text.bounding import shorten
+from tenuto.text.late import late
 
 MAX_EVENT_BYTES = 16_000_000
 """The largest that was ever seen is the last event of a Responses stream, with the whole answer in it."""
 _BOM = b"\xef\xbb\xbf"
 _FIELDS = (b"data", b"event", b"id", b"retry")
-_OTHER_FIELD = re.compile(rb"[A-Za-z][\w-]{0,31}:?\Z|[A-Za-z][\w-]{0,31}:")
-_LINE = re.compile(rb"([^\r\n]*)(\r\n|\r|\n|\Z)")
+_OTHER_FIELD = late(rb"[A-Za-z][\w-]{0,31}:?\Z|[A-Za-z][\w-]{0,31}:")
+_LINE = late(rb"([^\r\n]*)(\r\n|\r|\n|\Z)")
 
 
 class ServerEvent(NamedTuple):
@@ -273,6 +274,8 @@ async def read_answer(chunks: AsyncIterator[bytes], decoder: StreamDecoder, addr
 
 async def _next_chunk(chunks: AsyncIterator[bytes], seconds: float | None) -> bytes | None:
     """Return the next bytes, `None` at the end of the body or when it takes longer than `seconds`."""
+    if seconds is None:
+        return await anext(chunks, None)
     try:
         async with asyncio.timeout(seconds):
             return await anext(chunks, None)

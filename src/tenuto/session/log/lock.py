@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import re
 import sys
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -20,6 +19,7 @@ import msgspec
 
 from tenuto.private_files import open_private, write_all
 from tenuto.session.errors import Owner, SessionLocked
+from tenuto.text.late import late
 from tenuto.text.writable import clean_text, to_json
 
 _LOCAL = frozenset(
@@ -27,8 +27,8 @@ _LOCAL = frozenset(
     | {"ufs", "xfs", "zfs"}
 )
 _MOUNTS = Path("/proc/self/mountinfo")
-_ESCAPE = re.compile(rb"\\([0-7]{3})")
-_LISTED = re.compile(rb".* on (.*) \(([^()]*)\)")
+_ESCAPE = late(rb"\\([0-7]{3})")
+_LISTED = late(rb".* on (.*) \(([^()]*)\)")
 _PATIENCE = 5.0
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Literal
@@ -20,12 +19,13 @@ from tenuto.private_files import make_directory, open_private, write_all
 from tenuto.protocol.entry import HeaderEntry, UnknownEntry
 from tenuto.protocol.message import HistoryEvent
 from tenuto.session.log.record import DamagedLine, decode, known_types
+from tenuto.text.late import late
 
 DEEPEST = 8
 """How many whole objects may stand around one that is looked at; entries stand in none, or in a torn one."""
 _NAMES = rb'"(?:type|seq|ts)":'
-_START = re.compile(rb"\{" + _NAMES)
-_PASSED = re.compile(
+_START = late(rb"\{" + _NAMES)
+_PASSED = late(
     rb'(?:[^"{}\[\]]++'  # numbers, commas, NUL bytes
     rb'|"(?:[^"\\{]++|\\(?!\{'
     + _NAMES

@@ -213,7 +213,7 @@ def change_subject(
 
 def read_subject(tool: str, path: Path, summary: str, context: ToolContext) -> ApprovalSubject:
     """Return what reading `path` amounts to; the session's own stored outputs need nobody's leave."""
-    own = any(is_inside(str(path), os.path.realpath(place)) for place in (context.outputs, context.session.store.blobs))
+    own = any(is_inside(str(path), place) for place in context.session.store.readable)
     kind: SubjectKind = "none" if own else "read"
     shown, place = show_path(path, context), context.place_of(str(path))
     concerns = [f"{shown} {each.reason}" for each in secret_names(below(str(path), place or "/"))[:1]]

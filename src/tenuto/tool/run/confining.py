@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from tenuto.guard.approval import reads_only
 from tenuto.guard.sandbox.policy import Places
 from tenuto.guard.sandbox.putting_back import Snapshot, name_changes, put_back, remember
 from tenuto.guard.sandbox.sandbox import Sandbox
@@ -125,6 +124,8 @@ def hold_command(context: ToolContext, *, outside: bool = False) -> HeldCommand:
 
     What only reads gets the strictest policy. Raises `OSError`.
     """
+    from tenuto.guard.approval import reads_only
+
     sandbox = context.sandbox
     if outside or sandbox is None or not sandbox.holds:
         return HeldCommand(context)

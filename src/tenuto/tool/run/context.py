@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import hashlib
 import os
-import re
 import zlib
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -20,14 +19,15 @@ from tenuto.guard.secrets import command_environment
 from tenuto.guard.subject import ApprovalSubject, is_inside
 from tenuto.protocol.message import FileUse, HistoryEvent, Message
 from tenuto.protocol.part import ImagePart
+from tenuto.text.late import late
 from tenuto.tool.image import ImageFacts
 from tenuto.tool.output import LARGE_WINDOW, READ_CHARS, RESULT_CHARS, ToolOutput
 from tenuto.tool.process.job_table import JobTable
-from tenuto.tool.process.process import SPOOL_LIMIT, CommandLimits
 
 if TYPE_CHECKING:
     from tenuto.guard.sandbox.sandbox import Sandbox
     from tenuto.session.store import Store
+    from tenuto.tool.process.process import CommandLimits
     from tenuto.tool.run.editor import Editor
 
 
@@ -80,7 +80,7 @@ def digest_of(data: bytes) -> str:
 
 MAX_KEPT_FILE = 20_000_000
 """Bytes: what is larger is changed without a way back."""
-_UNSAFE_IN_NAME = re.compile(r"[^A-Za-z0-9._-]")
+_UNSAFE_IN_NAME = late(r"[^A-Za-z0-9._-]")
 
 
 class FileState(Protocol):
@@ -278,10 +278,14 @@ class ToolContext:
     @property
     def limits(self) -> CommandLimits:
         """What a command may take of the machine."""
+        from tenuto.tool.process.process import CommandLimits
+
         return CommandLimits(self.settings.max_processes, self.settings.max_memory_mb * 1024)
 
     def spool_room(self) -> int:
         """Return the bytes that one more output may take on disk, beside all that the session has stored."""
+        from tenuto.tool.process.process import SPOOL_LIMIT
+
         if not self.settings.max_outputs_mb:
             return SPOOL_LIMIT
         stored = 0

@@ -84,7 +84,8 @@ class ToolRegistry:
         self._sources: dict[SourceKind, ToolSource] = {}
         self._schemas: dict[tuple[bool, frozenset[str]], _Made] = {}
         self._left_out: frozenset[str] = frozenset()
-        self._warm = False
+        self.is_warm = False
+        """Whether what the first call needs is imported, or on its way."""
 
     def register(self, tool: Tool, schema: ToolSchema) -> None:
         """Add a tool. Raises `ValueError` when its name is taken."""
@@ -159,9 +160,9 @@ class ToolRegistry:
 
     def warm_up(self) -> None:
         """Import what the first call needs, once; meant for a thread while the model writes that call."""
-        if self._warm:
+        if self.is_warm:
             return
-        self._warm = True
+        self.is_warm = True
         import_module("tenuto.tool.run.arguments")
         for name in ("read", "edit", "apply_patch", "bash", "grep"):
             self.get(name)

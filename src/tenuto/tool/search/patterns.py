@@ -6,13 +6,13 @@ slashes `fnmatch` does the matching, whose regular expressions take back nothing
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 
+from tenuto.text.late import late
 from tenuto.tool.run.context import ToolError
 
-_BRACES = re.compile(r"\{([^{}]*)\}")
+_BRACES = late(r"\{([^{}]*)\}")
 _MAX_ALTERNATIVES = 200
 
 
