@@ -119,8 +119,17 @@ class TextOutput:
                 pass
 
     def say_outcomes(self, outcomes: list[CommandOutcome]) -> None:
-        """Print what a slash command says or would let one choose from."""
-        self.result.text = "\n".join(describe_outcome(outcome) for outcome in outcomes)
+        """Print what a slash command says or would let one choose from; remarks go to standard error.
+
+        Why one did not do what was asked is the error of the run.
+        """
+        from tenuto.command.outcome import Say, refusal_of
+
+        warnings = [outcome for outcome in outcomes if isinstance(outcome, Say) and outcome.level != "info"]
+        self.result.text = "\n".join(describe_outcome(outcome) for outcome in outcomes if outcome not in warnings)
+        if not refusal_of(outcomes):
+            for warning in warnings:
+                self._say(warning.text)
 
     def finish(self, end: Ended) -> None:
         """Print the answer, and the reason when there is none."""
@@ -327,21 +336,41 @@ class Talk:
 
     async def _send(self, prompt: str) -> TaskSettledEvent:
         """Send a prompt, or run the command that it is, and wait until nothing is left to do."""
-        self._is_sending, self._is_stopped = True, False
+        self._is_sending, self._is_stopped, refusal = True, False, ""
         try:
             if prompt.startswith("/"):
                 await self._runtime.live.extensions.host()  # it may be a command of theirs
             if is_command(prompt, self._runtime.live):
-                from tenuto.command.registry import run_command
-
-                self._output.say_outcomes(await run_command(self._runtime, prompt))
+                refusal = await self._run_command(prompt)
             else:
                 await self._runtime.submit_prompt((TextPart(text=prompt),))
         finally:
             self._is_sending = False
         if self._is_stopped:
             await self._runtime.submit(InterruptOperation(session_id=self._runtime.session_id))
-        return await self._settle()
+        settled = await self._settle()
+        if refusal and settled.outcome == "completed":
+            return msgspec.structs.replace(settled, outcome="failed", error=refusal)
+        return settled
+
+    async def _run_command(self, line: str) -> str:
+        """Run a slash command and print what it says; return why it did not do what was asked, empty where it did."""
+        from tenuto.command.outcome import refusal_of
+        from tenuto.command.registry import run_command
+
+        refused: list[str] = []
+
+        def note(event: AnyEvent) -> None:  # an operation that the command asked for and that was not carried out
+            if isinstance(event, NoticeEvent) and event.submission_id and event.level != "info":
+                refused.append(event.text)
+
+        unsubscribe = self._runtime.subscribe(note)
+        try:
+            outcomes = await run_command(self._runtime, line)
+        finally:
+            unsubscribe()
+        self._output.say_outcomes(outcomes)
+        return refusal_of(outcomes) or "\n".join(refused)
 
     async def _settle(self) -> TaskSettledEvent:
         settled = await self._runtime.wait_settled()
