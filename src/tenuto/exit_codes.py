@@ -8,8 +8,8 @@ from __future__ import annotations
 OK = 0
 """Done: the session is idle and nothing failed."""
 FAILED = 1
-"""Failed; the reason is on standard error. Also when standard output closes before the end (`| head`): the run stops at
-once, and the session is saved."""
+"""Failed, or a slash command that could not be done; the reason is on standard error. Also when standard output closes
+before the end (`| head`): the run stops at once, and the session is saved."""
 BAD_USAGE = 2
 """Bad usage: a wrong option, a model without a key, a session that does not exist, a standard output that is closed
 from the start."""

@@ -135,6 +135,8 @@ def test_a_prompt_that_does_not_fit_comes_back_with_the_sizes_said_once(run):
         (["-p", "x", "--continue"], {}, 2, ["--continue"]),
         (["--frobnicate"], {}, 2, ["--frobnicate", "--help"]),
         (["-p"], {}, 2, ["prompt"]),
+        (["-p", " \n"], {}, 2, ["prompt"]),
+        (["-p", "-"], {}, 2, ["prompt"]),
         ([], {}, 2, ["terminal", "-p"]),
     ],
 )
@@ -327,6 +329,26 @@ def test_a_slash_command_is_run_and_not_sent(run):
     done = run("-p", "/compact the names", "--model", "offline/tenuto")
     assert done.returncode == 0
     assert "nothing to compact" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("/export /nowhere/at/all.md", "/nowhere/at/all.md"),
+        ("/model nobody/test", "“nobody”"),
+        ("/mode fast", "fast"),
+        ("/rewind 9999", "9999"),
+        ("/approvals add bash(", "bash("),
+    ],
+)
+def test_a_slash_command_that_could_not_be_done_fails_the_run(run, line, words):
+    done = run("-p", line, "--model", "offline/tenuto")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.count(words) == 1, done.stderr
+    result = run("-p", line, "--model", "offline/tenuto", "--output-format", "json")
+    told = json.loads(result.stdout)
+    assert (result.returncode, told["is_error"], told["result"]) == (1, True, "")
+    assert words in told["error"]
 
 
 def test_a_path_is_no_slash_command(run):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tenuto.core.state.live import LiveSession
 from tenuto.protocol.entry import QueuedEntry, ShellEntry
 from tenuto.protocol.event import (
     AssistantMessageEvent,
@@ -86,6 +87,33 @@ async def test_parallel_calls_give_results_in_call_order(tmp_path):
         assert [
             text_of(result.parts).count(f"text of {name}") for result, name in zip(results, "cab", strict=True)
         ] == [1, 1, 1]
+
+
+async def test_a_fault_in_one_call_leaves_none_of_its_neighbours_running_or_without_a_result(tmp_path, monkeypatch):
+    judge = LiveSession.judge
+
+    def judge_or_break(live, subject, lent=()):
+        if "broken.txt" in subject.summary:
+            raise ZeroDivisionError("a fault of ours")
+        return judge(live, subject, lent)
+
+    monkeypatch.setattr(LiveSession, "judge", judge_or_break)
+    calls = [
+        Call("read", {"path": "broken.txt"}),
+        Call("bash", {"command": "sleep 300"}),
+        Call("bash", {"command": "pwd"}),
+    ]
+    async with agent(tmp_path, [Reply(tool_calls=calls), Reply("on")], mode="auto") as running:
+        (tmp_path / "work" / "broken.txt").write_text("x")
+        await running.ask("read it")
+        results = [entry for entry in running.session.path() if isinstance(entry, ToolResultMessage)]
+        answer = next(entry for entry in running.session.path() if isinstance(entry, AssistantMessage))
+        assert [result.call_id for result in results] == [call.id for call in answer.tool_calls]
+        [finished] = running.of(TaskFinishedEvent)
+        assert finished.outcome == "failed"
+        assert "a fault of ours" in finished.error
+        await running.ask("go on")
+        assert not running.server.refusals
 
 
 async def test_what_is_typed_meanwhile_is_queued_and_sent_in_order(tmp_path):

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import struct
+import tempfile
 import zlib
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from tenuto.config.saved_approvals import SavedApprovals, saved_in
 from tenuto.core.agent.mentions import MAX_MENTIONS, Mention, find_mentions
@@ -14,6 +17,7 @@ from tenuto.protocol.entry import ApprovalEntry
 from tenuto.protocol.event import NoticeEvent
 from tenuto.protocol.message import DeveloperMessage, UserMessage
 from tenuto.protocol.part import ImagePart
+from tenuto.tui.complete.paths import completions, make_path_list
 from tests.core.harness import PROTOCOLS, agent, reopened
 from tests.server import Call, Reply, ScriptedServer
 
@@ -53,6 +57,27 @@ def workplace(tmp_path: Path) -> Path:
 )
 def test_what_counts_as_a_mention(tmp_path: Path, text: str, found: list[Mention]) -> None:
     assert find_mentions(text, workplace(tmp_path)) == found
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1, max_size=12))
+@example("notes.")
+@example('inch".txt')
+@example("(draft)")
+@example("a b.txt")
+@example("a.py:10")
+def test_what_a_completion_writes_is_read_as_that_path(name: str) -> None:
+    if name[0] == "~" or name in (".", ".."):
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / name).touch()
+        for end in range(1, len(name)):  # files whose names a sentence could end with
+            if name[:end] not in (".", ".."):
+                (Path(folder) / name[:end]).touch()
+        offered = completions(make_path_list([name]).paths)
+        assert [find_mentions(f"see {item.insert}now", Path(folder)) for item in offered] == [[Mention(name)]] * len(
+            offered
+        )
+        assert len(offered) == (name.isprintable() and '"' not in name)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

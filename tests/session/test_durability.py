@@ -298,6 +298,44 @@ def test_a_prompt_is_on_the_disk_itself_before_it_counts_where_the_settings_ask_
     session.close()
 
 
+@pytest.mark.parametrize("short_of", ["descriptors", "threads"])
+def test_a_prompt_is_taken_and_synced_where_the_system_is_short_of(short_of, tmp_path, monkeypatch):
+    synced = []
+    real = os.fsync
+    session = Session.create(tmp_path, tmp_path)
+    monkeypatch.setattr(os, "fsync", lambda descriptor: (synced.append(os.fstat(descriptor).st_size), real(descriptor)))
+    with short_of_descriptors() if short_of == "descriptors" else short_of_threads(monkeypatch):
+        session.append(user("one"))
+    assert session.unsaved is None
+    assert synced[0] == log_of(session).stat().st_size
+    assert [entry.seq for entry in session.path()] == [1]
+    session.close()
+
+
+@contextmanager
+def short_of_descriptors():
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lowest = os.dup(0)
+    os.close(lowest)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest, before[1]))
+    try:
+        with pytest.raises(OSError, match="Too many open files"):
+            os.dup(0)
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+@contextmanager
+def short_of_threads(monkeypatch):
+    def refuse(_thread):
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        yield
+
+
 def test_a_disk_that_cannot_sync_is_told(tmp_path, monkeypatch):
     def fail(descriptor):
         raise OSError(errno.EIO, "Input/output error")

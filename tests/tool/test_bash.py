@@ -300,7 +300,9 @@ async def test_a_command_that_cannot_be_started_says_why(bench: Bench) -> None:
     assert "empty" in await bench.error("bash", command="  ")
     assert "NUL" in await bench.error("bash", command="a\0b")
     bench.work.rmdir()
-    assert "could not be started" in await bench.error("bash", command="ls")
+    for background in (False, True):
+        said = await bench.error("bash", command="ls", background=background)
+        assert "could not be started: its working directory is gone" in said
 
 
 async def test_a_full_disk_ends_the_storing_and_not_the_command(tmp_path: Path) -> None:

@@ -380,8 +380,8 @@ class Agent:
         """Run a slash command, as `/compact names of functions`, and wait until the session is idle.
 
         The answer's `text` is what the command says, or the last answer of the model where the command has it work:
-        a skill, a command file, `/review`. A command that opens another session takes the agent there.
-
+        a skill, a command file, `/review`. One that could not be done has `failed`, and the `error` says why. A command
+        that opens another session takes the agent there.
         Args:
             line: The command; its `/` may be left out.
             schema: What the answer has to be, where the model works.

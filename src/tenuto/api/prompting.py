@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from tenuto.api.result import Answer, Asked, RunResult
-from tenuto.protocol.event import TaskSettledEvent
+from tenuto.protocol.event import AnyEvent, NoticeEvent, TaskSettledEvent
 from tenuto.protocol.operation import EditQueueOperation, InterruptOperation
 from tenuto.protocol.part import ContentPart, ImagePart, TextPart
 from tenuto.protocol.usage import Usage
@@ -122,20 +122,43 @@ class Prompts:
         return await self._settle(sending)
 
     async def _send_command(self, line: str) -> TaskSettledEvent:
-        """Run a slash command, tell what it says, and wait for what it has begun."""
-        from tenuto.api.words import describe_outcome
-
+        """Run a slash command, tell what it says, and wait for what it has begun; one that is refused has failed."""
         with self._while_sending() as sending:
-            said: list[str] = []
-            for outcome in await self._runtime.run_command(line):
-                said.append(describe_outcome(outcome))
-                for listener in self.listeners:
-                    listener(said[-1], outcome)
-            if not self._result.turns:  # else what it began is further already
-                self._result.text = "\n".join(said) or self._result.text
+            refusal = await self._run_command(line)
         if self._has_begun_nothing() and not sending.is_stopped:
-            return TaskSettledEvent(session_id=self._runtime.session_id, outcome="completed")
-        return await self._settle(sending)
+            settled = TaskSettledEvent(session_id=self._runtime.session_id, outcome="completed")
+        else:
+            settled = await self._settle(sending)
+        if refusal and settled.outcome == "completed":
+            return msgspec.structs.replace(settled, outcome="failed", error=refusal)
+        return settled
+
+    async def _run_command(self, line: str) -> str:
+        """Run a slash command and tell what it says; return why it did not do what was asked, empty where it did."""
+        from tenuto.api.words import describe_outcome
+        from tenuto.command.outcome import is_warning, refusal_of
+
+        refused: list[str] = []
+
+        def note(event: AnyEvent) -> None:  # an operation that the command asked for and that was not carried out
+            if isinstance(event, NoticeEvent) and event.submission_id and event.level != "info":
+                refused.append(event.text)
+
+        unsubscribe = self._runtime.subscribe(note)
+        try:
+            outcomes = await self._runtime.run_command(line)
+        finally:
+            unsubscribe()
+        said: list[str] = []
+        for outcome in outcomes:
+            text = describe_outcome(outcome)
+            if not is_warning(outcome):
+                said.append(text)
+            for listener in self.listeners:
+                listener(text, outcome)
+        if not self._result.turns:  # else what it began is further already
+            self._result.text = "\n".join(said) or self._result.text
+        return refusal_of(outcomes) or "\n".join(refused)
 
     def _has_begun_nothing(self) -> bool:
         result = self._result

@@ -130,7 +130,8 @@ def choose_front_end(options: Options, terminal: Terminal, has_input: bool, *, i
     `inline` says that the settings want it without being asked.
     """
     if options.print_mode:
-        return "print" if options.prompt or has_input else "-p needs a prompt: as an argument, or on standard input"
+        says = has_input or options.prompt.strip() not in ("", "-")  # models refuse a prompt of spaces
+        return "print" if says else "-p needs a prompt: as an argument, or on standard input"
     if terminal.stdin and terminal.stdout and terminal.stderr:
         if options.screen_reader or terminal.accessible or terminal.name in IMMOVABLE:
             return "plain"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
@@ -158,3 +159,19 @@ Shown = Say | Choose | RowChanged | Edit | FindText | ShowContext
 PassedOn = EditFile | Copy | Page | SetMouse
 """What a screen just does: for its state machine these are effects, as they stand."""
 CommandOutcome = Shown | PassedOn | ChangeTheme | ShowKeys | EditKeys | ReadOwnFiles | Leave
+
+
+def is_warning(outcome: CommandOutcome) -> bool:
+    """Say whether a command remarks something, or says why it did not do what was asked."""
+    return isinstance(outcome, Say) and outcome.level != "info"
+
+
+def refusal_of(outcomes: Sequence[CommandOutcome]) -> str:
+    """Return why a command did not do what was asked, empty where it did: nothing but warnings came of it, or an error.
+
+    A warning beside something else is a remark.
+    """
+    said = [outcome for outcome in outcomes if isinstance(outcome, Say) and outcome.level != "info"]
+    if said and (len(said) == len(outcomes) or any(outcome.level == "error" for outcome in said)):
+        return "\n".join(outcome.text for outcome in said)
+    return ""

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
     from tenuto.api.result import Answer
     from tenuto.api.schema import OutputSchema
+    from tenuto.command.outcome import CommandOutcome
     from tenuto.frontend.stream import Interrupt
 
 OutputFormat = Literal["text", "json", "stream-json", "events"]
@@ -87,7 +88,8 @@ class TextOutput:
 
     def __init__(self) -> None:
         self.result = RunResult()
-        self._last_said = ""
+        self._said: set[str] = set()
+        """The lines that were said on standard error."""
         self._show_progress = sys.stderr.isatty()
 
     def show(self, event: AnyEvent) -> None:
@@ -110,6 +112,13 @@ class TextOutput:
             case _:
                 pass
 
+    def say_outcome(self, text: str, outcome: CommandOutcome) -> None:
+        """Say on standard error what a slash command remarks, or why it did not do what was asked."""
+        from tenuto.command.outcome import is_warning
+
+        if is_warning(outcome):
+            self._say(text)
+
     def finish(self, end: Ended) -> None:
         """Print the answer, and the reason when there is none."""
         if self.result.text:
@@ -118,11 +127,11 @@ class TextOutput:
 
     def explain(self, error: str) -> None:
         """Say why the run failed, if it did and nothing said it before."""
-        if error and error != self._last_said:
+        if not self._said.issuperset(error.splitlines()):
             self._say(error)
 
     def _say(self, text: str) -> None:
-        self._last_said = text
+        self._said.update(text.splitlines())
         _say(text)
 
 
@@ -198,8 +207,7 @@ class Talk:
         self._spent = run.agent.usage
         self._is_stopped = False
         run.agent.subscribe(_say_refusal)
-        if isinstance(output, EventOutput):
-            run.agent.hear_commands(output.say_outcome)
+        run.agent.hear_commands(output.say_outcome)
 
     async def hold(self, prompt: str) -> int:
         """Answer what is asked and return the exit code. Raises `UsageError`.

@@ -21,7 +21,7 @@ from tenuto.tool.output import ToolOutput
 from tenuto.tool.process.process import Collector, find_shell, shell_environment, start_command
 from tenuto.tool.run.confining import HeldCommand, hold_command
 from tenuto.tool.run.context import BuiltinTool, ToolContext, ToolError
-from tenuto.tool.shell import ShellRun, run_in_editor, run_shell
+from tenuto.tool.shell import ShellRun, not_started, run_in_editor, run_shell
 
 if TYPE_CHECKING:
     from tenuto.tool.process.job_table import Job
@@ -193,7 +193,7 @@ async def _start_job(arguments: BashArguments, context: ToolContext) -> ToolOutp
             limits=context.limits,
         )
     except (OSError, ValueError) as error:
-        raise ToolError(f"the command could not be started: {error}") from error
+        raise ToolError(not_started(error, context.cwd)) from error
     job = context.jobs.add(command, process, asked_for=True)
     _note_job(job, context, held, arguments)
     is_interrupted = False

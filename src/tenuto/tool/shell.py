@@ -163,7 +163,7 @@ async def run_shell(
             limits=context.limits,
         )
     except (OSError, ValueError) as error:
-        run.problem = f"the command could not be started: {error}"
+        run.problem = not_started(error, run.cwd)
         return
     process.on_output = live.add
     loop = asyncio.get_running_loop()
@@ -227,6 +227,12 @@ async def run_in_editor(run: ShellRun, context: ToolContext, editor: Editor) -> 
     run.truncated, run.output_path, run.output_size = collected.truncated, collected.output_path, collected.output_size
     if end.truncated:
         run.output = f"[The terminal kept the last {format_size(HOSTED_BYTES)} of the output only.]\n{run.output}"
+
+
+def not_started(error: OSError | ValueError, cwd: Path) -> str:
+    """Return why a command could not be started: most often the directory that it would run in is gone."""
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return f"the command could not be started: {reason if cwd.is_dir() else 'its working directory is gone'}"
 
 
 def _noted_path(run: ShellRun, context: ToolContext, note: RunningCommand) -> Path:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.tui.complete.commands import Target, find_target, quote_path
+from tenuto.tui.complete.commands import Target, find_target
 
 
 @pytest.mark.parametrize(
@@ -40,8 +40,3 @@ def test_a_target_lies_around_the_cursor(text, cursor):
     target = find_target(text, cursor)
     if target is not None:
         assert 0 <= target.start < cursor <= target.end <= len(text)
-
-
-def test_a_path_with_spaces_is_quoted():
-    assert quote_path("a/b.py") == "@a/b.py"
-    assert quote_path("a b.py") == '@"a b.py"'

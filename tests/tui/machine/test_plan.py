@@ -21,7 +21,7 @@ from tenuto.tui.machine.approval import EMPTY_PAUSE, GRACE, TYPING_PAUSE
 from tenuto.tui.panels.lists import side_panel
 from tenuto.tui.panels.panel import status_line
 from tenuto.tui.render.options import UNICODE
-from tenuto.tui.state.effects import OpenEditor, Submit, Toast
+from tenuto.tui.state.effects import OpenEditor, Submit
 from tenuto.tui.state.intents import (
     AnswerApproval,
     AnswerApprovalWith,
@@ -33,7 +33,7 @@ from tenuto.tui.state.intents import (
     Tick,
     ToggleTodo,
 )
-from tenuto.tui.state.item import ToolItem
+from tenuto.tui.state.item import NoticeItem, ToolItem
 from tests.tui.machine.driving import SESSION, Driver, approval, finished, started, user
 
 PLAN = "# Do it\n\n1. one"
@@ -121,7 +121,9 @@ def test_a_changed_plan_that_is_put_off_by_typing_is_still_there_and_goes_along_
 def test_an_editor_that_comes_too_late_says_so():
     driver = asked()
     driver.feed(ApprovalResolvedEvent(session_id=SESSION, request_id="p1", decision="deny"))
-    assert any(isinstance(effect, Toast) for effect in driver.feed(PlanEdited("p1", "# Mine")))
+    driver.feed(PlanEdited("p1", "# Mine"))
+    [notice] = [item for item in driver.state.transcript.items.values() if isinstance(item, NoticeItem)]
+    assert notice.text.endswith("press Up"), "the end of it is what to do"
     driver.feed(approval())
     assert driver.after(1).feed(EditPlan()) == [], "a call is no plan"
 

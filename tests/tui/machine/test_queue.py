@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tenuto.protocol.event import CompactionEndEvent, CompactionStartEvent, PromptReturnedEvent
 from tenuto.protocol.operation import EditQueueOperation
 from tenuto.protocol.part import ImagePart, TextPart
+from tenuto.tui.machine.step import step
 from tenuto.tui.state.effects import DraftSet, Remember, RunCommand, Submit, SubmitPrompt, Toast
 from tenuto.tui.state.intents import (
     DraftChanged,
@@ -154,6 +156,17 @@ def test_up_takes_the_newest_queued_text_back():
     effects = driver.feed(queue((3, "a")), returned)
     assert driver.state.draft.text == "b"
     assert not [effect for effect in effects if isinstance(effect, Toast)]
+
+
+@pytest.mark.parametrize("columns", [20, 100])
+def test_the_reason_why_a_prompt_came_back_can_be_read_to_its_end(columns):
+    driver = Driver()
+    reason = "it does not fit the window; shorten it, or attach it as a file"
+    event = PromptReturnedEvent(session_id=SESSION, parts=(TextPart(text="b"),), reason=reason)
+    effects = step(driver.state, event, 0.0, columns)[1]
+    toasts = [effect.text for effect in effects if isinstance(effect, Toast)]
+    notices = [item.text for item in driver.state.transcript.items.values() if isinstance(item, NoticeItem)]
+    assert (toasts, notices) == (([reason], []) if columns == 100 else ([], [reason]))
 
 
 def test_steering():

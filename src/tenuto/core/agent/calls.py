@@ -54,7 +54,8 @@ class CallRunner:
     async def run(self, calls: Sequence[ToolCallPart]) -> list[ToolResultMessage]:
         """Run all calls and return their stored results in call order.
 
-        An interrupt cancels what runs, stores an "interrupted" result for every call that has none, and goes on up.
+        An interrupt, or a fault of ours, ends what runs, stores an "interrupted" result for every call that has none,
+        and goes on up.
         """
         budget = self._step_budget(len(calls))
         self._live.tool_context.view = self._live.session.get_llm_history()
@@ -64,7 +65,7 @@ class CallRunner:
                 begun += len(group)
                 self._later = list(calls[begun:])
                 await self._run_group(group, budget)
-        except asyncio.CancelledError:
+        except BaseException:
             for call in calls[len(self._stored) :]:
                 self._store(interrupted_result(call))
             raise
@@ -120,7 +121,7 @@ class CallRunner:
                 await asyncio.wait([task])  # a cancellation is ours first: a call may answer its own with a result
                 self._store(budget.bound(task.result(), keep))
                 stored += 1
-        except asyncio.CancelledError:
+        except BaseException:
             await _cancel_all(tasks)
             for call, task in zip(calls[stored:], tasks[stored:], strict=True):
                 finished = not task.cancelled() and task.exception() is None

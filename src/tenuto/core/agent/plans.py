@@ -93,12 +93,15 @@ async def hand_over(live: LiveSession, answer: AssistantMessage, submission_id: 
 
 
 def close_open_plan(live: LiveSession) -> None:
-    """Say of a plan that is asked about no more, because the program was killed, that nobody approved it."""
+    """Write of a plan that is asked about no more, because the program was killed, that nobody approved it.
+
+    The model is told; whoever shows the session closed the plan when it was opened.
+    """
     for entry in newest_of_kind(live.session.path(), AssistantMessage, UserMessage, DeveloperMessage):
         if isinstance(entry, DeveloperMessage) and entry.plan is None:
             continue
         if isinstance(entry, AssistantMessage) and (plan := proposed_plan(entry)):
-            _put_down(live, entry.seq, _unanswered(plan), "")
+            live.session.append(_entry(entry.seq, _unanswered(plan)))
         return
 
 
@@ -130,7 +133,10 @@ def _approve(live: LiveSession, plan: str, answer: Answer) -> _Decision:
 
 def _put_down(live: LiveSession, answers: int, decision: _Decision, submission_id: str) -> None:
     """Put a decision into the history and tell everybody, as the result of the call that the plan is shown as."""
-    entry = live.session.append(DeveloperMessage(text=decision.text, kind=KIND, plan=decision.view, answers=answers))
-    result = as_shown(entry)
+    result = as_shown(live.session.append(_entry(answers, decision)))
     assert isinstance(result, ToolResultMessage)
     live.bus.publish(ToolResultEvent(session_id=live.id, submission_id=submission_id, message=result))
+
+
+def _entry(answers: int, decision: _Decision) -> DeveloperMessage:
+    return DeveloperMessage(text=decision.text, kind=KIND, plan=decision.view, answers=answers)

@@ -304,16 +304,26 @@ class LogWriter:
         self._synced = self._written
         folder = self.path.parent if self._is_new else None
         self._is_new = False
-        if self._durability == "wait":
+        if self._durability == "wait" or not self._sync_beside(folder):
             self._try(lambda: _sync(self._descriptor, folder))
             if self.problem:
                 self._synced = 0
-            return
+
+    def _sync_beside(self, folder: Path | None) -> bool:
+        """Have a thread do it; `False` where the system gives no descriptor or no thread: then it is waited for."""
         import threading
 
-        duplicate = os.dup(self._descriptor)
+        try:
+            duplicate = os.dup(self._descriptor)
+        except OSError:
+            return False
         work = (duplicate, folder, self._sync_problem)
-        threading.Thread(target=_sync_and_close, args=work, daemon=True).start()
+        try:
+            threading.Thread(target=_sync_and_close, args=work, daemon=True).start()
+        except RuntimeError:  # no more threads
+            os.close(duplicate)
+            return False
+        return True
 
     def copy_to(self, path: Path) -> None:
         """Write what the file has and what waits into a new private file. Raises `OSError`."""

@@ -16,6 +16,7 @@ from msgspec import Struct
 from tenuto.command.outcome import Choice
 from tenuto.command.registry import COMMANDS, Command, find_command
 from tenuto.text.bounding import shorten
+from tenuto.text.mention import write_mention
 from tenuto.tui.state.intents import CompletionItem
 
 WORD_LIMIT = 1_000
@@ -70,11 +71,6 @@ def _word_end(text: str, cursor: int) -> int:
     while end < len(text) and not text[end].isspace():
         end += 1
     return end
-
-
-def quote_path(path: str) -> str:
-    """Return `@path` as it stands in a draft: in quotes when it has spaces."""
-    return f'@"{path}"' if any(character.isspace() for character in path) else f"@{path}"
 
 
 # --- commands ---
@@ -234,18 +230,11 @@ def _arguments_item(choice: Choice) -> CompletionItem:
 
 # --- resources of MCP servers ---
 
-_ENDS_SENTENCE = ".,;:!?)]}'…"
-"""What a mention loses at its end when it stands in no quotes."""
-
 
 def complete_resource(choices: Sequence[Choice], query: str) -> tuple[CompletionItem, ...]:
     """Return the resources of MCP servers that fit what stands after the `@`; before anything is typed, all."""
     found = rank(query, [f"{choice.value} {choice.detail}" for choice in choices], limit=MAX_ROWS)
     return tuple(
-        CompletionItem(f"{_mention(choice.value)} ", choice.label, choice.detail)
+        CompletionItem(f"{write_mention(choice.value)} ", choice.label, choice.detail)
         for choice in (choices[place] for place in found)
     )
-
-
-def _mention(resource: str) -> str:
-    return f'@"{resource}"' if resource[-1] in _ENDS_SENTENCE else quote_path(resource)

@@ -20,7 +20,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from tenuto.guard.git import GitFailedError, GitRefusedError, open_git
-from tenuto.tui.complete.commands import quote_path, rank_folded
+from tenuto.text.mention import is_mentionable, write_mention
+from tenuto.tui.complete.commands import rank_folded
 from tenuto.tui.state.intents import CompletionItem
 
 MAX_PATHS = 200_000
@@ -83,8 +84,7 @@ def make_path_list(files: Iterable[str]) -> PathList:
         paths[file] = None
         if len(paths) >= MAX_PATHS:
             break
-    # A name with a line break or an escape sequence cannot stand in a draft.
-    shown = tuple(path for path in paths if path.isprintable())
+    shown = tuple(path for path in paths if is_mentionable(path))
     return PathList(shown, tuple(path.lower() for path in shown))
 
 
@@ -92,7 +92,7 @@ def completions(paths: Iterable[str]) -> tuple[CompletionItem, ...]:
     """Return paths as completions of what stands after the `@`. A directory stays open for more to be typed."""
     items: list[CompletionItem] = []
     for path in paths:
-        quoted = quote_path(path)
+        quoted = write_mention(path)
         insert = quoted.removesuffix('"') if path.endswith("/") else f"{quoted} "
         items.append(CompletionItem(insert=insert, label=path))
     return tuple(items)
@@ -152,7 +152,7 @@ def search_folder(root: Path, query: str) -> list[str]:
         return []
     hidden = last.startswith(".")
     names = [f"{entry.name}/" if _is_directory(entry) else entry.name for entry in found]
-    names = sorted(name for name in names if name.startswith(".") == hidden and name.isprintable())
+    names = sorted(name for name in names if name.startswith(".") == hidden and is_mentionable(name))
     if not last:
         names.sort(key=lambda name: (not name.endswith("/"), name.lower()))
     ranked = rank_folded(last.lower(), [name.lower() for name in names], MAX_ROWS)

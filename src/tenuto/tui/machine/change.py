@@ -9,6 +9,7 @@ from msgspec import Struct, field
 
 from tenuto.protocol.entry import Level
 from tenuto.text.titles import title_of
+from tenuto.tui.render.width import cell_width
 from tenuto.tui.state.effects import (
     DraftSet,
     Effect,
@@ -24,6 +25,8 @@ from tenuto.tui.state.item import Item, NoticeItem, TimedItem, ToolItem, UserIte
 from tenuto.tui.state.state import Hint, UiState
 
 Input = TypeVar("Input")
+TOAST_MARGIN = 2
+"""Cells before a toast."""
 TITLE_ROOM = 40
 """Characters of how a conversation began that stand in the terminal's title, for want of one."""
 Handler = Callable[["Change", Any], None]
@@ -51,8 +54,11 @@ class Change(Struct):
         self.emit(PanelChanged())
 
     def toast(self, text: str, level: Level = "info") -> None:
-        """Show a line for a few seconds."""
-        self.emit(Toast(text, level))
+        """Show a line for a few seconds; a warning that no line has room for stays, whole, in the transcript."""
+        if level != "info" and cell_width(text) + TOAST_MARGIN > self.columns:
+            self.notice(text, level)
+        else:
+            self.emit(Toast(text, level))
 
     def hint(self, text: str, seconds: float, *, on_task: bool = False, again: bool = False) -> None:
         """Show a line near the editor for so many seconds; `on_task`: while something runs; `again`: see `Hint`."""
