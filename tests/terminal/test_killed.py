@@ -42,12 +42,6 @@ def wait_up(program: Pseudo, start: int) -> None:
     program.read(0.3)
 
 
-def leave(program: Pseudo) -> None:
-    program.type(b"\x04")
-    program.read(0.2)
-    program.type(b"\x04")
-
-
 def modes_after(output: bytes) -> tuple[object, ...]:
     modes = Modes()
     modes.feed(output)
@@ -62,8 +56,7 @@ def test_t34_r080_the_start_after_kill_9_repairs_the_terminal(tmp_path: Path, fi
         taken = len(program.output)
         os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
         wait_up(program, taken)
-        leave(program)
-        assert program.wait() == 0
+        assert program.leave() == 0
         program.read(0.1)
         before = (tmp_path / "before").read_text()
         assert (tmp_path / "ruins").read_text() != before
@@ -78,8 +71,7 @@ def test_t34_without_the_mouse_the_next_start_ends_the_mouse_that_was_left(tmp_p
     ruin = "printf '\\033[?1049h\\033[?1000h\\033[?1003h\\033[?1006h\\033[?2048h\\033[>25u'"
     with Pseudo(tmp_path, ("sh", "-c", f"{ruin}; {TENUTO}")) as program:
         wait_up(program, 0)
-        leave(program)
-        assert program.wait() == 0
+        assert program.leave() == 0
         assert modes_after(program.output) == modes_after(b"")
 
 

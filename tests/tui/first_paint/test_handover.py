@@ -102,10 +102,7 @@ def test_an_earlier_session_is_continued_with_the_keys_typed_early(tmp_path: Pat
         deadline = time.monotonic() + PATIENCE
         while not queued_texts(program.home) and time.monotonic() < deadline:
             program.read(0.05)
-        program.type(b"\x04")
-        program.read(0.2)
-        program.type(b"\x04")
-        assert program.wait() == 0
+        assert program.leave() == 0
     with Pseudo(tmp_path, (*TENUTO, "--continue")) as program:
         program.type(b"second\r")
         while len(queued_texts(program.home)) < 2 and time.monotonic() < deadline + PATIENCE:
