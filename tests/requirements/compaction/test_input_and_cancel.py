@@ -105,7 +105,7 @@ async def test_r043_killed_during_the_compaction_the_texts_are_there_in_order_af
         try:
             assert process.stdout is not None
             assert process.stdout.readline() == "typed\n"
-            assert any(map(is_summary_request, slow.requests))
+            await until(lambda: any(map(is_summary_request, slow.requests)))
         finally:
             process.send_signal(signal.SIGKILL)
             process.communicate(timeout=10)
