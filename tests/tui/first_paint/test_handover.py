@@ -24,8 +24,9 @@ def pieces_of(tokens: list[str], source: random.Random) -> list[bytes]:
     for token in tokens:
         data = encode(token)
         cut = source.randrange(1, len(data)) if len(data) > 1 and source.random() < 0.25 else len(data)
-        # A terminal never parts an ESC from its sequence for long enough to be taken for the key.
+        # A terminal never parts an ESC, or ESC O, from its sequence for long enough to be taken for a key.
         cut = max(cut, 2) if data[0] == 0x1B else cut
+        cut = len(data) if data.startswith(b"\x1bO") else cut
         pieces += [data[:cut], data[cut:]]
     return [piece for piece in pieces if piece]
 
