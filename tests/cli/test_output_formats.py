@@ -261,8 +261,11 @@ class Held:
                 return self.seen[-1]
 
     def end(self) -> tuple[list[dict], str]:
-        output, errors = self.process.communicate(timeout=30)
-        self.seen += map(json.loads, output.splitlines())
+        """End its input, and read it to its end: `communicate` would leave out what came along with the last line."""
+        self.process.stdin.close()
+        self.seen += map(json.loads, self.process.stdout)
+        errors = self.process.stderr.read()
+        self.process.wait(120)
         return [line for line in self.seen if line["type"] == "result"], errors
 
 

@@ -57,7 +57,7 @@ async def test_no_turn_is_lost_and_one_line_says_why(tmp_path, fault, event):
 
 
 async def test_a_slow_hook_is_waited_for_and_others_run_beside_it(tmp_path):
-    slow = f"sleep 0.5; test -e {tmp_path / 'quick'} && echo both >&2; exit 2"
+    slow = f"until test -e {tmp_path / 'quick'}; do sleep 0.01; done; echo both >&2; exit 2"
     own(tmp_path, PreToolUse=[group(slow, f"touch {tmp_path / 'quick'}")])
     async with agent(tmp_path, one_call_each(MAKE)) as running:
         await running.ask("go")
