@@ -15,7 +15,7 @@ from tests.acp.client import PROGRAM, editor, environment
 from tests.core.compacting import SUMMARY, is_summary_request
 from tests.server import Call, Hang, Reply, Request, ScriptedServer
 
-SLEEP = Call("bash", {"command": "echo $$ > pid; exec sleep 60"})
+SLEEP = Call("bash", {"command": "echo $$ > pid; exec sleep 600"})
 AUTO = ("--mode", "auto", "--no-sandbox")
 
 
@@ -66,8 +66,8 @@ class Raw:
     async def end(self) -> tuple[int, str]:
         assert self.process.stdin is not None and self.process.stderr is not None
         self.process.stdin.close()
-        errors = await asyncio.wait_for(self.process.stderr.read(), 15)
-        return await asyncio.wait_for(self.process.wait(), 15), errors.decode()
+        errors = await asyncio.wait_for(self.process.stderr.read(), 60)
+        return await asyncio.wait_for(self.process.wait(), 60), errors.decode()
 
 
 def request(request_id: object, method: str, **params) -> dict:
@@ -265,7 +265,7 @@ async def test_a_signal_ends_it_in_order(tmp_path, number):
             while not server.requests:
                 await asyncio.sleep(0.02)
         raw.process.send_signal(number)
-        assert await asyncio.wait_for(raw.process.wait(), 10) == 128 + number
+        assert await asyncio.wait_for(raw.process.wait(), 60) == 128 + number
         directory = next((tmp_path / "home" / "sessions").glob(f"*/{session}"))
         Session.open(directory).close()  # nobody holds it
 

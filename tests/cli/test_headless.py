@@ -250,7 +250,7 @@ def wait_until(condition: Callable[[], object]) -> None:
 
 
 def test_sigint_ends_with_130(run, tmp_path):
-    with ServerThread([Hang(30)]) as server:
+    with ServerThread([Hang()]) as server:
         environ = {"PATH": os.environ["PATH"], "TENUTO_HOME": str(tmp_path / "home"), "HOME": str(tmp_path)}
         process = subprocess.Popen(
             [*TENUTO, "-p", "go", "--model", "openai-chat/test"],

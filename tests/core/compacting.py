@@ -151,7 +151,7 @@ async def interrupt(running: Agent) -> None:
     await running.runtime.submit(InterruptOperation(session_id=running.runtime.session_id))
 
 
-async def until(condition: Callable[[], object], timeout: float = 15) -> None:
+async def until(condition: Callable[[], object], timeout: float = 60) -> None:
     async with asyncio.timeout(timeout):
         while not condition():
             await asyncio.sleep(0.005)

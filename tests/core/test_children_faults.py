@@ -123,7 +123,7 @@ async def test_j5_a_command_of_a_child_goes_to_the_background_and_the_child_goes
     def child(request: Request) -> Reply:
         made = results_in(request)
         if not made:
-            return Reply(tool_calls=[Call("bash", {"command": "echo begun; sleep 60"})])
+            return Reply(tool_calls=[Call("bash", {"command": "echo begun; sleep 600"})])
         return Reply(f"It said: {made[0].text}")
 
     script = by_role([Reply(tool_calls=[task("Look", "general")]), Reply("Done.")], child)

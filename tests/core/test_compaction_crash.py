@@ -91,7 +91,7 @@ def check_as_before(running: Agent, view: list[object]) -> None:
     assert not running.of(CompactionStartEvent), "R-101: nothing is pending after a resume"
 
 
-POINTS = {"silence": Hang(60), "streaming": Reply(SUMMARY, delay_per_event=0.1)}
+POINTS = {"silence": Hang(), "streaming": Reply(SUMMARY, delay_per_event=0.1)}
 
 
 @pytest.mark.parametrize("point", POINTS)
@@ -167,7 +167,7 @@ async def test_a_process_that_is_killed_while_notes_on_a_branch_are_written_has_
     hanging = True
 
     def answer(request: Request) -> Reply | Hang:
-        return Hang(60) if hanging and is_summary_request(request) else Reply(SUMMARY)
+        return Hang() if hanging and is_summary_request(request) else Reply(SUMMARY)
 
     async with ScriptedServer(talk(summary=answer), window=32_000) as server:
         log, before, view = await prepare(tmp_path, server)

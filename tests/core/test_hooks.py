@@ -533,7 +533,7 @@ async def test_live_and_resumed_show_the_same(tmp_path):
 async def test_an_interrupt_ends_a_hook_and_everything_that_it_started(tmp_path):
     own(
         tmp_path,
-        PreToolUse=[group(f"(sleep 60; echo late > {tmp_path / 'late'}) & echo $! > {tmp_path / 'pid'}; wait")],
+        PreToolUse=[group(f"(sleep 600; echo late > {tmp_path / 'late'}) & echo $! > {tmp_path / 'pid'}; wait")],
     )
     async with agent(tmp_path, one_call_each(MAKE)) as running:
         await running.send("go")
@@ -546,7 +546,7 @@ async def test_an_interrupt_ends_a_hook_and_everything_that_it_started(tmp_path)
 
 
 async def test_a_result_stays_although_its_hook_is_interrupted(tmp_path):
-    own(tmp_path, PostToolUse=[group(f"touch {tmp_path / 'begun'}; sleep 60")])
+    own(tmp_path, PostToolUse=[group(f"touch {tmp_path / 'begun'}; sleep 600")])
     async with agent(tmp_path, one_call_each(MAKE)) as running:
         await running.send("go")
         while not (tmp_path / "begun").exists():

@@ -33,8 +33,8 @@ from tenuto.session.view.pairing import interruption, output_before
 from tests.core.harness import Agent, agent, reopened
 from tests.server import Call, Reply, ScriptedServer
 
-THREE = "for i in 1 2 3; do echo line $i; done; exec sleep 60"
-MANY = "seq 1 200000; echo over; exec sleep 60"
+THREE = "for i in 1 2 3; do echo line $i; done; exec sleep 600"
+MANY = "seq 1 200000; echo over; exec sleep 600"
 EntryT = TypeVar("EntryT")
 
 
@@ -111,7 +111,7 @@ async def test_f2_what_is_written_while_it_is_being_ended_is_kept_too(tmp_path: 
 
 
 async def test_f2_an_interrupted_call_without_output_says_what_it_said(tmp_path: Path) -> None:
-    async with agent(tmp_path, calling("sleep 60")) as running:
+    async with agent(tmp_path, calling("sleep 600")) as running:
         await running.send("go")
         await asyncio.sleep(0.5)
         await stop_by(running, "once")

@@ -88,7 +88,7 @@ async def test_r011_the_old_model_summarises_in_place_before_the_model_entry_is_
 
 async def test_r011_esc_cancels_the_change_with_the_compaction(tmp_path):
     write_settings(tmp_path, small())
-    async with agent(tmp_path, talk(answer, lambda _request: Hang(30)), options=WIDE) as running:
+    async with agent(tmp_path, talk(answer, lambda _request: Hang()), options=WIDE) as running:
         await fill(running, 14)
         before = log_of(running)
         submission = await begin_change(running, "openai-chat/test-small")

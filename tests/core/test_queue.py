@@ -115,7 +115,7 @@ async def test_r043_an_interrupt_pauses_the_queue(tmp_path):
     async with agent(tmp_path, [SLOW, Reply("done"), Reply("done")]) as running:
         seqs = await busy(running, "a", "b")
         await running.runtime.submit(InterruptOperation(session_id=running.runtime.session_id))
-        await asyncio.wait_for(running.runtime.wait_settled(), 10)
+        await asyncio.wait_for(running.runtime.wait_settled(), 60)
         assert running.of(QueueChangedEvent)[-1].waiting and on_disk(running) == ["a", "b"]
         await edit(running, seqs["a"], "delete")
         await asyncio.sleep(0.1)

@@ -144,7 +144,7 @@ async def test_esc_while_the_notes_are_written_moves_nothing(tmp_path):
     hanging = True
 
     def answer(_request: Request):
-        return Hang(30) if hanging else Reply(NOTES)
+        return Hang() if hanging else Reply(NOTES)
 
     async with agent(tmp_path, talk("fine", answer)) as running:
         await running.ask("one")

@@ -85,7 +85,7 @@ async def test_a_slow_one_is_waited_for_and_several_load_side_by_side(tmp_path):
         waits = f"while len(os.listdir({str(begun)!r})) < 3 or not os.path.exists({str(go)!r}): time.sleep(0.01)"
         text = f"import os, time\nopen({str(begun / name)!r}, 'w')\n{waits}\n"
         extend(tmp_path, text + tool("return 1").replace("probe", f"probe_{name}"), name)
-    extend(tmp_path, "import time\ntime.sleep(600)\n", "hanging")
+    extend(tmp_path, "import time\ntime.sleep(60)\n", "hanging")
     environ = {"TENUTO_EXTENSIONS__LOAD_TIMEOUT": "5"}
     async with agent(tmp_path, [Reply("done")], environ=environ) as running:
         asking = asyncio.ensure_future(running.ask("go"))

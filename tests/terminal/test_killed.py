@@ -76,7 +76,7 @@ def test_t34_without_the_mouse_the_next_start_ends_the_mouse_that_was_left(tmp_p
 
 def test_t34_leaving_in_the_first_moments_repairs_what_was_left(tmp_path: Path) -> None:
     ruin = "printf '\\033[>25u\\033[?1049h\\033[?1000h\\033[?1003h\\033[?1006h\\033[?1004h\\033[?2048h\\033[>25u'"
-    start = "import sys, time; from tenuto.cli import main; main._run_program = lambda *_: time.sleep(60); main.main()"
+    start = "import sys, time; from tenuto.cli import main; main._run_program = lambda *_: time.sleep(600); main.main()"
     with Pseudo(tmp_path, ("sh", "-c", f"{ruin}; exec {sys.executable} -c '{start}'")) as program:
         program.read_until(b"? keys")
         program.type(b"\x03")

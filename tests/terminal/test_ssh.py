@@ -37,7 +37,7 @@ LONG = "\n\n".join(f"Paragraph {number} of a long answer that fills the buffers.
 def answer(request: Request) -> Reply:
     match said(request):
         case "run" if not any(item.kind == "result" for item in request.turn):
-            return Reply("I run.", tool_calls=[Call("bash", {"command": "echo begun; sleep 60"})])
+            return Reply("I run.", tool_calls=[Call("bash", {"command": "echo begun; sleep 600"})])
         case "long":
             return Reply(f"{LONG}\n\nThe very end.")
         case _:

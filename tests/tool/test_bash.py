@@ -22,7 +22,7 @@ from tenuto.tool.run.runner import PreparedCall
 from tenuto.tool.shell import LiveOutput, ShellRun, run_shell
 from tests.tool.support import Bench
 
-HANG = 20.0
+HANG = 120.0
 """Seconds after which a test counts as hanging; nothing here should come near."""
 
 

@@ -152,7 +152,7 @@ async def change_model(running: Agent, model: str) -> None:
     await asyncio.wait_for(running.runtime.wait_for(await running.runtime.submit(operation)), 20)
 
 
-async def until(condition: Callable[[], bool], timeout: float = 10) -> None:
+async def until(condition: Callable[[], bool], timeout: float = 60) -> None:
     async with asyncio.timeout(timeout):
         while not condition():
             await asyncio.sleep(0.005)

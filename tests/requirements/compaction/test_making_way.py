@@ -84,7 +84,7 @@ async def test_d2b_with_an_open_question_and_nothing_to_compact_the_task_goes_on
     async with agent(tmp_path, script, mode="ask", options={"window": 32_000}) as running:
         await running.send("clean up")
         await running.until(ApprovalRequestedEvent)
-        await asyncio.wait_for(begin_compaction(running), 10)
+        await asyncio.wait_for(begin_compaction(running), 60)
         (end,) = ends(running)
         assert end.needless
         assert "nothing to compact" in (end.error or "")

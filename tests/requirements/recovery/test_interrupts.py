@@ -110,8 +110,8 @@ async def press_esc(tmp_path: Path, reason: str, moment: float) -> bool:
         await running.until(CompactionStartEvent)
         await asyncio.sleep(moment)
         await interrupt(running)
-        await asyncio.wait_for(working, 10)
-        await asyncio.wait_for(running.runtime.wait_settled(), 10)
+        await asyncio.wait_for(working, 60)
+        await asyncio.wait_for(running.runtime.wait_settled(), 60)
         await check_whole(running, reason, before)
         await check_usable(running, reason)
         return not ends(running)[0].aborted

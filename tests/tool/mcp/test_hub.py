@@ -33,7 +33,7 @@ async def main():
         await running.hub.wait(20)
         result = await running.hub.call(running.hub.servers["stubborn"], "mcp__stubborn__env", {{}}, print)
         print("READY", flush=True)
-        await asyncio.sleep(60)
+        await asyncio.sleep(600)
 
 asyncio.run(main())
 """

@@ -188,7 +188,7 @@ def test_the_first_light_takes_the_colours_before_the_app_is_there(tmp_path: Pat
     program_without_app = (
         "import sys, time\n"
         "from tenuto.cli import main\n"
-        "main._run_program = lambda arguments, early: time.sleep(60)\n"
+        "main._run_program = lambda arguments, early: time.sleep(600)\n"
         "sys.argv = ['tenuto']\n"
         "main.main()\n"
     )
@@ -206,7 +206,7 @@ def test_an_answer_that_is_due_when_the_program_is_left_is_not_typed_into_the_sh
     program_without_app = (
         "import sys, time\n"
         "from tenuto.cli import main\n"
-        "main._run_program = lambda arguments, early: time.sleep(60)\n"
+        "main._run_program = lambda arguments, early: time.sleep(600)\n"
         "sys.argv = ['tenuto']\n"
         "main.main()\n"
     )

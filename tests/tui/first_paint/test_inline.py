@@ -180,7 +180,7 @@ def is_untouched(program: Pseudo) -> bool:
 def test_r080_a_signal_while_importing_restores_the_terminal(
     tmp_path: Path, number: signal.Signals, keys: bytes
 ) -> None:
-    with Pseudo(tmp_path, behind(3, failing("time.sleep(60)", "--inline"))) as program:
+    with Pseudo(tmp_path, behind(3, failing("time.sleep(600)", "--inline"))) as program:
         program.read_until(PAINTED)
         program.type(keys)
         program.read_until(b"abc")
@@ -191,7 +191,7 @@ def test_r080_a_signal_while_importing_restores_the_terminal(
 
 
 def test_r080_ctrl_c_while_importing_restores_the_terminal(tmp_path: Path) -> None:
-    with Pseudo(tmp_path, behind(3, failing("time.sleep(60)", "--inline"))) as program:
+    with Pseudo(tmp_path, behind(3, failing("time.sleep(600)", "--inline"))) as program:
         program.read_until(PAINTED)
         program.type(b"abc\x03")
         assert program.wait() == 130
@@ -246,7 +246,7 @@ def test_the_app_comes_up_in_its_place_when_the_early_reader_was_killed(tmp_path
 @pytest.mark.parametrize("columns", [120, 30])
 def test_another_size_is_painted(tmp_path: Path, columns: int) -> None:
     """pyte cuts rows at another width; what wraps them is xterm's heir, and `XTERM_VERSION` says that it does not."""
-    command = failing("time.sleep(60)", "--inline")
+    command = failing("time.sleep(600)", "--inline")
     with Pseudo(tmp_path, behind(3, command), XTERM_VERSION="XTerm(390)") as program:
         program.read_until(PAINTED)
         program.type(b"a text of some forty characters, or a few more")

@@ -90,7 +90,7 @@ def test_what_was_typed_stays_where_it_is_when_the_app_takes_over(tmp_path: Path
 
 
 def test_keys_are_echoed_before_the_front_end_is_there(tmp_path: Path) -> None:
-    with Pseudo(tmp_path, failing("time.sleep(60)")) as program:
+    with Pseudo(tmp_path, failing("time.sleep(600)")) as program:
         program.read_until(PAINTED)
         program.type("aé漢b\x1b[D\x7f".encode())
         deadline = time.monotonic() + PATIENCE
@@ -168,7 +168,7 @@ def child_of(program: Pseudo) -> int:
 def test_r080_a_signal_while_importing_restores_the_terminal(
     tmp_path: Path, number: signal.Signals, keys: bytes
 ) -> None:
-    with Pseudo(tmp_path, failing("time.sleep(60)")) as program:
+    with Pseudo(tmp_path, failing("time.sleep(600)")) as program:
         program.read_until(PAINTED)
         program.type(keys)
         if keys:
@@ -230,7 +230,7 @@ def test_the_app_comes_up_when_the_early_reader_was_killed(tmp_path: Path) -> No
 @PROC
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_nothing_is_left_running(tmp_path: Path, number: signal.Signals) -> None:
-    with Pseudo(tmp_path, failing("time.sleep(60)")) as program:
+    with Pseudo(tmp_path, failing("time.sleep(600)")) as program:
         program.read_until(PAINTED)
         child = child_of(program)
         os.kill(program.pid, number)
@@ -246,7 +246,7 @@ def test_another_size_is_painted_at_once(tmp_path: Path) -> None:
     import struct
     import termios
 
-    with Pseudo(tmp_path, failing("time.sleep(60)")) as program:
+    with Pseudo(tmp_path, failing("time.sleep(600)")) as program:
         program.read_until(PAINTED)
         program.type(b"abc")
         program.read_until(b"abc")
