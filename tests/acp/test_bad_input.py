@@ -48,7 +48,7 @@ class Raw:
     async def read(self, request_id: object) -> dict:
         """Return the answer to a request; what else comes is passed over, but has to be a message."""
         assert self.process.stdout is not None
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             while line := await self.process.stdout.readline():
                 message = json.loads(line)
                 assert message["jsonrpc"] == "2.0"
@@ -66,7 +66,7 @@ class Raw:
     async def end(self) -> tuple[int, str]:
         assert self.process.stdin is not None and self.process.stderr is not None
         self.process.stdin.close()
-        errors = await asyncio.wait_for(self.process.stderr.read(), 60)
+        errors = await asyncio.wait_for(self.process.stderr.read(), 120)
         return await asyncio.wait_for(self.process.wait(), 60), errors.decode()
 
 
@@ -78,48 +78,48 @@ def prompt(request_id: object, session: str, text: str) -> dict:
     return request(request_id, "session/prompt", sessionId=session, prompt=[{"type": "text", "text": text}])
 
 
-@pytest.mark.parametrize(
-    ("line", "code"),
-    [
-        (b"{not json", -32700),
-        (b"\xff\xfe", -32700),
-        (b"[" * 5_000, -32700),
-        (b"[]", -32600),
-        (b'"text"', -32600),
-        (b'{"jsonrpc": "2.0", "id": null, "method": 7}', -32600),
-    ],
-)
-async def test_a_line_that_is_no_message_is_answered_and_the_next_one_counts(tmp_path, line, code):
+NO_MESSAGES = [
+    (b"{not json", -32700),
+    (b"\xff\xfe", -32700),
+    (b"[" * 5_000, -32700),
+    (b"[]", -32600),
+    (b'"text"', -32600),
+    (b'{"jsonrpc": "2.0", "id": null, "method": 7}', -32600),
+]
+
+
+async def test_a_line_that_is_no_message_is_answered_and_the_next_one_counts(tmp_path):
     async with ScriptedServer([]) as server:
         raw = await Raw.start(tmp_path, server)
-        raw.write(line, b"", b'{"jsonrpc": "2.0", "id": 5}', request(1, "initialize", protocolVersion=1))
-        assert (await raw.read(None))["error"]["code"] == code
-        assert (await raw.read(1))["result"]["agentInfo"]["name"] == "tenuto"
+        for number, (line, code) in enumerate(NO_MESSAGES):
+            raw.write(line, b"", b'{"jsonrpc": "2.0", "id": 5}', request(number, "initialize", protocolVersion=1))
+            assert (await raw.read(None))["error"]["code"] == code, line[:50]
+            assert (await raw.read(number))["result"]["agentInfo"]["name"] == "tenuto"
         assert (await raw.end())[0] == 0
 
 
-@pytest.mark.parametrize(
-    ("method", "params", "code"),
-    [
-        ("no/such", {}, -32601),
-        ("_mine", {}, -32601),
-        ("session/new", {}, -32602),
-        ("session/new", {"cwd": 7, "mcpServers": []}, -32602),
-        ("session/new", None, -32602),
-        ("session/prompt", {"sessionId": "nobody", "prompt": []}, -32002),
-        ("session/load", {"sessionId": "nobody", "cwd": "/", "mcpServers": []}, -32002),
-        ("session/resume", {"sessionId": "../..", "cwd": "/"}, -32002),
-        ("session/set_mode", {"sessionId": "nobody", "modeId": "ask"}, -32002),
-    ],
-)
-async def test_what_makes_no_sense_is_an_error_and_nothing_ends(tmp_path, method, params, code):
+NO_SENSE = [
+    ("no/such", {}, -32601),
+    ("_mine", {}, -32601),
+    ("session/new", {}, -32602),
+    ("session/new", {"cwd": 7, "mcpServers": []}, -32602),
+    ("session/new", None, -32602),
+    ("session/prompt", {"sessionId": "nobody", "prompt": []}, -32002),
+    ("session/load", {"sessionId": "nobody", "cwd": "/", "mcpServers": []}, -32002),
+    ("session/resume", {"sessionId": "../..", "cwd": "/"}, -32002),
+    ("session/set_mode", {"sessionId": "nobody", "modeId": "ask"}, -32002),
+]
+
+
+async def test_what_makes_no_sense_is_an_error_and_nothing_ends(tmp_path):
     async with ScriptedServer([]) as server:
         raw = await Raw.start(tmp_path, server)
-        raw.write({"jsonrpc": "2.0", "id": "x", "method": method, "params": params})
-        error = (await raw.read("x"))["error"]
-        assert error["code"] == code and error["message"]
-        raw.write({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": "nobody"}})
-        raw.write({"jsonrpc": "2.0", "method": "no/such/notification", "params": {}})
+        for number, (method, params, code) in enumerate(NO_SENSE):
+            raw.write({"jsonrpc": "2.0", "id": f"x{number}", "method": method, "params": params})
+            error = (await raw.read(f"x{number}"))["error"]
+            assert error["code"] == code and error["message"], method
+            raw.write({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": "nobody"}})
+            raw.write({"jsonrpc": "2.0", "method": "no/such/notification", "params": {}})
         raw.write(request(1, "initialize", protocolVersion=1))
         assert (await raw.read(1))["result"]
         assert (await raw.end())[0] == 0
@@ -175,7 +175,7 @@ async def test_a_client_that_goes_in_the_middle_leaves_a_saved_session_and_no_pr
 async def told(raw: Raw, word: str) -> None:
     """Read until a message with this word comes."""
     assert raw.process.stdout is not None
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         while word.encode() not in await raw.process.stdout.readline():
             pass
 
@@ -219,7 +219,7 @@ async def test_wherever_a_client_goes_nothing_is_lost_and_nothing_hangs(tmp_path
         again.write(request(1, "session/load", sessionId=session, cwd=str(tmp_path / "work"), mcpServers=[]))
         lines: list[str] = []
         assert again.process.stdout is not None
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             while b'"id":1' not in (line := await again.process.stdout.readline()).replace(b" ", b""):
                 lines.append(line.decode())
         for part in [*said, *([text] if text[0] != "/" else [])]:

@@ -16,7 +16,7 @@ from tenuto.protocol.operation import AnswerApprovalOperation
 from tests.core.harness import agent, one_call_each
 from tests.core.hooking import about_hooks, group, hook, is_dead, kept, own, says
 from tests.core.test_hooks import MAKE, made
-from tests.examples import few_examples
+from tests.examples import few_examples, in_turn
 from tests.extension.test_hook_files import run_program, tenuto
 from tests.server import Reply
 
@@ -43,8 +43,10 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("event", ["PreToolUse", "PostToolUse", "UserPromptSubmit", "Stop", "SessionStart"])
-@pytest.mark.parametrize("fault", FAULTS)
+EVENTS = ["PreToolUse", "PostToolUse", "UserPromptSubmit", "Stop", "SessionStart"]
+
+
+@pytest.mark.parametrize(("fault", "event"), in_turn(FAULTS, EVENTS))
 async def test_no_turn_is_lost_and_one_line_says_why(tmp_path, fault, event):
     command, words = FAULTS[fault]
     own(tmp_path, **{event: [group(command)]})
