@@ -103,12 +103,12 @@ async def test_what_is_typed_meanwhile_is_queued_and_sent_in_order(tmp_path):
 
 
 async def test_steering_arrives_at_the_next_tool_boundary(tmp_path):
-    script = [Reply(tool_calls=[Call("bash", {"command": "sleep 0.5"})]), Reply("done")]
+    script = [Reply(tool_calls=[Call("bash", {"command": "until [ -e go ]; do sleep 0.02; done"})]), Reply("done")]
     async with agent(tmp_path, script) as running:
         await running.send("work")
         await running.until(StepStartedEvent)
-        await asyncio.sleep(0.2)
         await running.runtime.submit_prompt((TextPart(text="use tabs"),), steer=True)
+        (tmp_path / "work" / "go").touch()
         await asyncio.wait_for(running.runtime.wait_settled(), 20)
         assert len(running.server.requests) == 2
         assert "use tabs" in running.server.requests[1].items[-1].text
@@ -224,7 +224,7 @@ async def test_f10_an_interrupt_of_the_retries_keeps_the_reason_also_after_a_res
 async def test_an_interrupt_while_the_server_is_silent(tmp_path):
     async with agent(tmp_path, [Hang(), Reply("done")]) as running:
         await running.send("go")
-        await asyncio.sleep(0.3)
+        await running.server.wait_for_requests(1)
         await running.runtime.submit(InterruptOperation(session_id=running.runtime.session_id))
         await asyncio.wait_for(running.runtime.wait_settled(), 30)
 

@@ -133,7 +133,7 @@ async def test_r046_a_cancelled_compaction_appends_nothing(tmp_path):
         await running.until(CompactionProgressEvent)
         await asyncio.sleep(0.2)
         await running.runtime.submit(InterruptOperation(session_id=running.runtime.session_id))
-        finished = await asyncio.wait_for(running.runtime.wait_for(submission), 1)
+        finished = await asyncio.wait_for(running.runtime.wait_for(submission), 60)
         assert finished.outcome == "interrupted"
         assert running.of(CompactionEndEvent)[0].aborted
         assert log_of(running) == before

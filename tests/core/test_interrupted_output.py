@@ -30,6 +30,7 @@ from tenuto.protocol.part import ToolCallPart, text_of
 from tenuto.session.session import Session
 from tenuto.session.store import RunningCommand, found_result
 from tenuto.session.view.pairing import interruption, output_before
+from tests.core.compacting import until
 from tests.core.harness import Agent, agent, reopened
 from tests.server import Call, Reply, ScriptedServer
 
@@ -111,9 +112,9 @@ async def test_f2_what_is_written_while_it_is_being_ended_is_kept_too(tmp_path: 
 
 
 async def test_f2_an_interrupted_call_without_output_says_what_it_said(tmp_path: Path) -> None:
-    async with agent(tmp_path, calling("sleep 600")) as running:
+    async with agent(tmp_path, calling("touch begun; sleep 600")) as running:
         await running.send("go")
-        await asyncio.sleep(0.5)
+        await until((tmp_path / "work" / "begun").exists)
         await stop_by(running, "once")
         (result,) = stored(running.session.directory, ToolResultMessage)
         assert text_of(result.parts) == "interrupted; may have taken effect; check"

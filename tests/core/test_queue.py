@@ -95,17 +95,18 @@ async def test_r043_one_that_was_edited_gets_its_place_again_and_is_sent_in_it(t
 
 
 async def test_r043_one_that_is_to_be_heard_sooner_is_delivered_at_the_next_tool_boundary_in_its_own_entry(tmp_path):
-    script = [Reply(tool_calls=[Call("bash", {"command": "sleep 0.6"})]), Reply("done"), Reply("done")]
+    command = "until [ -e go ]; do sleep 0.02; done"
+    script = [Reply(tool_calls=[Call("bash", {"command": command})]), Reply("done"), Reply("done")]
     async with agent(tmp_path, script) as running:
         await running.send("work")
         await running.until(StepStartedEvent)
-        await asyncio.sleep(0.1)
         await running.send("later")
         await running.send("use tabs")
         await edit(running, running.session.state.queue[1].seq, "steer")
         assert sum(isinstance(entry, QueuedEntry) for entry in running.session.entries()) == 3, (
             "no text is written twice"
         )
+        (tmp_path / "work" / "go").touch()
         await asyncio.wait_for(running.runtime.wait_settled(), 20)
         assert "use tabs" in running.server.requests[1].items[-1].text
         assert [text_of(event.parts) for event in running.of(UserMessageEvent)] == ["work", "use tabs", "later"]

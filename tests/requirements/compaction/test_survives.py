@@ -174,8 +174,7 @@ async def test_r040_an_open_approval_outlives_the_wish_to_compact_unanswered(tmp
     async with agent(tmp_path, wanting_approval(), mode="ask", options={"window": 32_000}) as running:
         asked = await ask_for_approval(running)
         compacting = asyncio.ensure_future(begin_compaction(running))
-        await asyncio.sleep(0.3)
-        assert any("waits for your answer" in event.text for event in running.of(NoticeEvent))
+        await until(lambda: any("waits for your answer" in event.text for event in running.of(NoticeEvent)))
         assert not running.of(ApprovalResolvedEvent), "nobody answered for the user"
         assert not starts(running)
         assert running.runtime.live.approvals.is_open
