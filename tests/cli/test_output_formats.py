@@ -112,11 +112,11 @@ def test_b4_a_limit_of_time_ends_what_a_command_does(run):
 def test_b4_a_run_that_is_ended_while_it_waits_for_a_job_has_a_result(run):
     job = Call("bash", {"command": "sleep 300", "background": True})
     with ServerThread(once(job)) as server:
-        options = ("--mode", "auto", "--timeout", "4", "--output-format", "json")
+        options = ("--mode", "auto", "--timeout", "8", "--output-format", "json")
         done = run("-p", "go", *MODEL, *options, server=server)
     found = result_of(done)
     assert (done.returncode, found["subtype"], found["result"]) == (4, "error_limit_reached", "Done.")
-    assert done.stderr.count("stopped after 4 s") == 1
+    assert done.stderr.count("stopped after 8 s") == 1
 
 
 @pytest.mark.parametrize(
