@@ -159,7 +159,7 @@ async def test_a_client_that_goes_in_the_middle_leaves_a_saved_session_and_no_pr
         session = await raw.new(tmp_path)
         raw.write(prompt(1, session, "sleep"))
         pid_file = tmp_path / "work" / "pid"
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not (pid_file.is_file() and pid_file.read_text().strip()):
                 await asyncio.sleep(0.02)
         code, errors = await raw.end()
@@ -252,7 +252,7 @@ async def test_a_client_that_reads_no_more_ends_the_program(tmp_path):
         assert raw.process.stdout is not None
         raw.write(prompt(1, session, "go on"))
         raw.process.stdout._transport.close()  # the reading end, and no other
-        assert await asyncio.wait_for(raw.process.wait(), 20) == 0
+        assert await asyncio.wait_for(raw.process.wait(), 60) == 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
@@ -261,7 +261,7 @@ async def test_a_signal_ends_it_in_order(tmp_path, number):
         raw = await Raw.start(tmp_path, server)
         session = await raw.new(tmp_path)
         raw.write(prompt(1, session, "hi"))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not server.requests:
                 await asyncio.sleep(0.02)
         raw.process.send_signal(number)

@@ -153,7 +153,7 @@ async def test_an_edit_that_is_cancelled_while_the_editor_writes_is_whole_and_kn
     async with editor(tmp_path, [Reply(tool_calls=[write]), Reply("On.")], *AUTO, client=client) as running:
         session = await running.new()
         prompt = asyncio.create_task(running.ask(session, "write b"))
-        await asyncio.wait_for(writes.wait(), 20)
+        await asyncio.wait_for(writes.wait(), 60)
         await running.connection.cancel(session_id=session)
         assert (await prompt).stop_reason == "cancelled"
         assert (running.work / "b.txt").read_text() == "b\n"

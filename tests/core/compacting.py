@@ -142,7 +142,7 @@ async def begin_compaction(running: Agent, focus: str | None = None) -> str:
 
 
 async def compact(running: Agent, focus: str | None = None):
-    finished = await asyncio.wait_for(running.runtime.wait_for(await begin_compaction(running, focus)), 20)
+    finished = await asyncio.wait_for(running.runtime.wait_for(await begin_compaction(running, focus)), 60)
     assert finished is not None
     return finished
 

@@ -96,7 +96,7 @@ async def test_what_is_typed_meanwhile_is_queued_and_sent_in_order(tmp_path):
         await running.send("third")
         queued = [entry for entry in running.session.entries() if isinstance(entry, QueuedEntry)]
         assert [text_of(entry.parts) for entry in queued] == ["first", "second", "third"]
-        await asyncio.wait_for(running.runtime.wait_settled(), 20)
+        await asyncio.wait_for(running.runtime.wait_settled(), 60)
         users = [text_of(event.parts) for event in running.of(UserMessageEvent)]
         assert users == ["first", "second", "third"]
         assert len(running.server.requests) == 3
@@ -109,7 +109,7 @@ async def test_steering_arrives_at_the_next_tool_boundary(tmp_path):
         await running.until(StepStartedEvent)
         await running.runtime.submit_prompt((TextPart(text="use tabs"),), steer=True)
         (tmp_path / "work" / "go").touch()
-        await asyncio.wait_for(running.runtime.wait_settled(), 20)
+        await asyncio.wait_for(running.runtime.wait_settled(), 60)
         assert len(running.server.requests) == 2
         assert "use tabs" in running.server.requests[1].items[-1].text
 
@@ -320,7 +320,7 @@ async def test_a_command_runs_beside_the_turn_and_is_told_at_the_next_boundary(t
         await shell(running, "echo and-more")
         await running.until(ShellFinishedEvent, 2)
         (tmp_path / "work" / "go").touch()
-        await asyncio.wait_for(running.runtime.wait_settled(), 20)
+        await asyncio.wait_for(running.runtime.wait_settled(), 60)
         kinds = [type(entry).__name__ for entry in running.session.entries()]
         place = kinds.index("ToolResultMessage")
         assert kinds[place : place + 4] == ["ToolResultMessage", "ShellEntry", "ShellEntry", "AssistantMessage"]
@@ -342,7 +342,7 @@ async def test_a_command_that_outlasts_the_turn_is_what_runs_then_and_the_next_o
         await running.until(TaskStartedEvent, 2)
         assert [event.kind for event in running.of(TaskStartedEvent)] == ["agent", "shell"]
         await running.runtime.submit(InterruptOperation(session_id=running.runtime.session_id))
-        settled = await asyncio.wait_for(running.runtime.wait_settled(), 20)
+        settled = await asyncio.wait_for(running.runtime.wait_settled(), 60)
         assert settled.outcome == "interrupted"
         entry = next(entry for entry in running.session.entries() if isinstance(entry, ShellEntry))
         assert entry.output.strip() == "begun"
@@ -357,7 +357,7 @@ async def test_what_a_command_said_beside_the_turn_stands_before_the_next_prompt
         await shell(running, "echo beside")
         await running.until(ShellFinishedEvent)
         await running.send("and what did it say?")
-        await asyncio.wait_for(running.runtime.wait_settled(), 20)
+        await asyncio.wait_for(running.runtime.wait_settled(), 60)
         sent = running.server.requests[1].last_user
         assert -1 < sent.find("echo beside") < sent.find("and what did it say?")
 

@@ -185,7 +185,7 @@ async def test_r043_what_is_typed_during_a_compaction_is_sent_afterwards_in_orde
         for text in ("one", "two", "three"):
             await running.send(text)
         summary_request = running.server.requests[-1]
-        await asyncio.wait_for(running.runtime.wait_settled(), 20)
+        await asyncio.wait_for(running.runtime.wait_settled(), 60)
         assert [text_of(event.parts) for event in running.of(UserMessageEvent)][-3:] == ["one", "two", "three"]
         assert b"three" not in summary_request.raw, "R-045: queued text never enters the summary request"
 
@@ -204,7 +204,7 @@ async def test_what_was_cancelled_before_holds_nothing_back_that_is_typed_later(
         await running.runtime.submit(CompactSessionOperation(session_id=session_id))
         await running.until(CompactionStartEvent, 2)
         await running.send("typed in the second")
-        await asyncio.wait_for(running.runtime.wait_settled(), 20)
+        await asyncio.wait_for(running.runtime.wait_settled(), 60)
         assert text_of(running.of(UserMessageEvent)[-1].parts) == "typed in the second"
 
 

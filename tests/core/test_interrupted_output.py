@@ -50,7 +50,7 @@ def stored(directory: Path, kind: type[EntryT]) -> list[EntryT]:
 
 
 async def until_written(running: Agent, kind: type[ToolOutputEvent | ShellOutputEvent], last: str) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while last not in "".join(event.text for event in running.of(kind)):
             await asyncio.sleep(0.01)
 
@@ -63,7 +63,7 @@ async def stop_by(running: Agent, how: str) -> None:
     for _ in range(3 if how == "thrice" else 1):
         await running.runtime.submit(InterruptOperation(session_id=session_id))
         await asyncio.sleep(0)
-    await asyncio.wait_for(running.runtime.wait_settled(), 20)
+    await asyncio.wait_for(running.runtime.wait_settled(), 60)
 
 
 @pytest.mark.parametrize("how", ["once", "thrice", "close"])

@@ -56,7 +56,7 @@ def told(request) -> list[str]:
 
 
 async def until_said(running, words: str) -> str:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             for text in notices(running):
                 if words in text:
@@ -185,7 +185,7 @@ async def test_an_address_asks_once_a_server_has_answered(tmp_path):
         asked = await running.until(ApprovalRequestedEvent)
         assert asked.tool == "fetch" and "stranger" in asked.reason
         await answer(running, asked, decision="deny")
-        await asyncio.wait_for(running.runtime.wait_settled(), 20)
+        await asyncio.wait_for(running.runtime.wait_settled(), 60)
 
 
 async def test_a_late_server_joins_when_the_user_says_so_and_the_prefix_stays_till_then(tmp_path):
@@ -287,7 +287,7 @@ async def test_a_known_server_is_started_after_a_pause_without_a_call(tmp_path, 
         await running.runtime.live.mcp.wait()
         hub = running.runtime.live.mcp.hub
         assert hub is not None
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await hub.servers["good"].settled.wait()
         assert hub.servers["good"].state == "ready"
 
@@ -374,12 +374,12 @@ async def test_a_call_is_asked_for_and_an_answer_lasts_for_the_tool_or_the_serve
         asked = await running.until(ApprovalRequestedEvent)
         assert asked.kinds[0].rules == ("mcp__good__echo",) and '"text": "x"' in asked.detail
         await answer(running, asked, decision="session")
-        await asyncio.wait_for(running.runtime.wait_settled(), 20)
+        await asyncio.wait_for(running.runtime.wait_settled(), 60)
         await running.ask("two")
         assert len(running.of(ApprovalRequestedEvent)) == 1
         await running.send("three")
         await answer(running, await running.until(ApprovalRequestedEvent, 2), decision="deny")
-        await asyncio.wait_for(running.runtime.wait_settled(), 20)
+        await asyncio.wait_for(running.runtime.wait_settled(), 60)
         await running.runtime.run_command("/mcp allow good")
         await running.ask("four")
         assert len(running.of(ApprovalRequestedEvent)) == 2
@@ -408,7 +408,7 @@ async def test_many_tools_are_searched_and_called_by_name_and_the_guard_sees_the
         asked = await running.until(ApprovalRequestedEvent)
         assert asked.tool.startswith("mcp__many__tool_007")
         await answer(running, asked)
-        await asyncio.wait_for(running.runtime.wait_settled(), 20)
+        await asyncio.wait_for(running.runtime.wait_settled(), 60)
         found, _, wrong = results(running)
         assert "mcp__many__tool_007" in text_of(found.parts) and '"value"' in text_of(found.parts)
         assert "mcp_search finds the names" in text_of(wrong.parts)

@@ -90,7 +90,7 @@ async def test_r043_one_that_was_edited_gets_its_place_again_and_is_sent_in_it(t
         assert text_of(running.of(PromptReturnedEvent)[-1].parts) == "b"
         await running.runtime.submit_prompt((TextPart(text="b, better"),), before=seqs["c"])
         assert on_disk(running) == ["a", "b, better", "c"]
-        await asyncio.wait_for(running.runtime.wait_settled(), 20)
+        await asyncio.wait_for(running.runtime.wait_settled(), 60)
         assert [text_of(event.parts) for event in running.of(UserMessageEvent)] == ["first", "a", "b, better", "c"]
 
 
@@ -107,7 +107,7 @@ async def test_r043_one_that_is_to_be_heard_sooner_is_delivered_at_the_next_tool
             "no text is written twice"
         )
         (tmp_path / "work" / "go").touch()
-        await asyncio.wait_for(running.runtime.wait_settled(), 20)
+        await asyncio.wait_for(running.runtime.wait_settled(), 60)
         assert "use tabs" in running.server.requests[1].items[-1].text
         assert [text_of(event.parts) for event in running.of(UserMessageEvent)] == ["work", "use tabs", "later"]
 

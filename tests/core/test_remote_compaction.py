@@ -318,7 +318,7 @@ async def test_esc_leaves_the_log_as_it_was(tmp_path: Path, provider: str, way: 
         await begin_compaction(running)
         await until(lambda: asked(running.server))
         await interrupt(running)
-        await asyncio.wait_for(running.runtime.wait_settled(), 20)
+        await asyncio.wait_for(running.runtime.wait_settled(), 60)
         assert (running.session.directory / "events.jsonl").read_bytes() == before
         assert running.of(CompactionEndEvent)[-1].aborted
         await until(lambda: asked(running.server)[-1].aborted)

@@ -162,7 +162,7 @@ async def provoke(running: Agent, reason: str) -> str:
     if reason == "manual":
         return (await compact(running)).outcome
     if reason == "switch to a smaller model":
-        finished = await asyncio.wait_for(running.runtime.wait_for(await begin_switch(running)), 20)
+        finished = await asyncio.wait_for(running.runtime.wait_for(await begin_switch(running)), 60)
         assert finished is not None, "it was compacted first"
         return finished.outcome
     prompt = {
