@@ -162,7 +162,7 @@ class Editor:
         prompt = [TextContentBlock(type="text", text=one) if isinstance(one, str) else one for one in blocks]
         return await asyncio.wait_for(self.connection.prompt(session_id=session_id, prompt=prompt), timeout)
 
-    async def until(self, condition: Callable[[], Any], timeout: float = 20) -> Any:
+    async def until(self, condition: Callable[[], Any], timeout: float = 60) -> Any:
         async with asyncio.timeout(timeout):
             while not (found := condition()):
                 await asyncio.sleep(0.01)
@@ -250,7 +250,7 @@ async def editor(
             if process.stdin is not None:
                 process.stdin.close()
             try:
-                await asyncio.wait_for(process.wait(), 10)
+                await asyncio.wait_for(process.wait(), 60)
             except TimeoutError:
                 process.kill()
                 raise

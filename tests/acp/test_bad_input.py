@@ -15,7 +15,7 @@ from tests.acp.client import PROGRAM, editor, environment
 from tests.core.compacting import SUMMARY, is_summary_request
 from tests.server import Call, Hang, Reply, Request, ScriptedServer
 
-SLEEP = Call("bash", {"command": "echo $$ > pid; exec sleep 60"})
+SLEEP = Call("bash", {"command": "echo $$ > pid; exec sleep 600"})
 AUTO = ("--mode", "auto", "--no-sandbox")
 PATIENCE = 150.0
 """Seconds for one thing that is waited for. A start of the program alone has taken ten on a busy machine."""
@@ -80,48 +80,48 @@ def prompt(request_id: object, session: str, text: str) -> dict:
     return request(request_id, "session/prompt", sessionId=session, prompt=[{"type": "text", "text": text}])
 
 
-@pytest.mark.parametrize(
-    ("line", "code"),
-    [
-        (b"{not json", -32700),
-        (b"\xff\xfe", -32700),
-        (b"[" * 5_000, -32700),
-        (b"[]", -32600),
-        (b'"text"', -32600),
-        (b'{"jsonrpc": "2.0", "id": null, "method": 7}', -32600),
-    ],
-)
-async def test_a_line_that_is_no_message_is_answered_and_the_next_one_counts(tmp_path, line, code):
+NO_MESSAGES = [
+    (b"{not json", -32700),
+    (b"\xff\xfe", -32700),
+    (b"[" * 5_000, -32700),
+    (b"[]", -32600),
+    (b'"text"', -32600),
+    (b'{"jsonrpc": "2.0", "id": null, "method": 7}', -32600),
+]
+
+
+async def test_a_line_that_is_no_message_is_answered_and_the_next_one_counts(tmp_path):
     async with ScriptedServer([]) as server:
         raw = await Raw.start(tmp_path, server)
-        raw.write(line, b"", b'{"jsonrpc": "2.0", "id": 5}', request(1, "initialize", protocolVersion=1))
-        assert (await raw.read(None))["error"]["code"] == code
-        assert (await raw.read(1))["result"]["agentInfo"]["name"] == "tenuto"
+        for number, (line, code) in enumerate(NO_MESSAGES):
+            raw.write(line, b"", b'{"jsonrpc": "2.0", "id": 5}', request(number, "initialize", protocolVersion=1))
+            assert (await raw.read(None))["error"]["code"] == code, line[:50]
+            assert (await raw.read(number))["result"]["agentInfo"]["name"] == "tenuto"
         assert (await raw.end())[0] == 0
 
 
-@pytest.mark.parametrize(
-    ("method", "params", "code"),
-    [
-        ("no/such", {}, -32601),
-        ("_mine", {}, -32601),
-        ("session/new", {}, -32602),
-        ("session/new", {"cwd": 7, "mcpServers": []}, -32602),
-        ("session/new", None, -32602),
-        ("session/prompt", {"sessionId": "nobody", "prompt": []}, -32002),
-        ("session/load", {"sessionId": "nobody", "cwd": "/", "mcpServers": []}, -32002),
-        ("session/resume", {"sessionId": "../..", "cwd": "/"}, -32002),
-        ("session/set_mode", {"sessionId": "nobody", "modeId": "ask"}, -32002),
-    ],
-)
-async def test_what_makes_no_sense_is_an_error_and_nothing_ends(tmp_path, method, params, code):
+NO_SENSE = [
+    ("no/such", {}, -32601),
+    ("_mine", {}, -32601),
+    ("session/new", {}, -32602),
+    ("session/new", {"cwd": 7, "mcpServers": []}, -32602),
+    ("session/new", None, -32602),
+    ("session/prompt", {"sessionId": "nobody", "prompt": []}, -32002),
+    ("session/load", {"sessionId": "nobody", "cwd": "/", "mcpServers": []}, -32002),
+    ("session/resume", {"sessionId": "../..", "cwd": "/"}, -32002),
+    ("session/set_mode", {"sessionId": "nobody", "modeId": "ask"}, -32002),
+]
+
+
+async def test_what_makes_no_sense_is_an_error_and_nothing_ends(tmp_path):
     async with ScriptedServer([]) as server:
         raw = await Raw.start(tmp_path, server)
-        raw.write({"jsonrpc": "2.0", "id": "x", "method": method, "params": params})
-        error = (await raw.read("x"))["error"]
-        assert error["code"] == code and error["message"]
-        raw.write({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": "nobody"}})
-        raw.write({"jsonrpc": "2.0", "method": "no/such/notification", "params": {}})
+        for number, (method, params, code) in enumerate(NO_SENSE):
+            raw.write({"jsonrpc": "2.0", "id": f"x{number}", "method": method, "params": params})
+            error = (await raw.read(f"x{number}"))["error"]
+            assert error["code"] == code and error["message"], method
+            raw.write({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": "nobody"}})
+            raw.write({"jsonrpc": "2.0", "method": "no/such/notification", "params": {}})
         raw.write(request(1, "initialize", protocolVersion=1))
         assert (await raw.read(1))["result"]
         assert (await raw.end())[0] == 0

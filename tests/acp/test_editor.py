@@ -106,7 +106,7 @@ async def test_a_command_in_a_terminal_gets_no_secrets(tmp_path, monkeypatch):
 
 
 async def test_cancelling_kills_the_terminal_and_lets_it_go(tmp_path):
-    command = Call("bash", {"command": "sleep 60"})
+    command = Call("bash", {"command": "sleep 600"})
     async with editor(tmp_path, [Reply(tool_calls=[command]), Reply("On.")], *AUTO, terminal=True) as running:
         session = await running.new()
         prompt = asyncio.create_task(running.ask(session, "sleep"))
@@ -118,7 +118,7 @@ async def test_cancelling_kills_the_terminal_and_lets_it_go(tmp_path):
 
 
 async def test_a_time_limit_kills_the_terminal(tmp_path):
-    command = Call("bash", {"command": "echo begun; sleep 60", "timeout": 1})
+    command = Call("bash", {"command": "echo begun; sleep 600", "timeout": 1})
     async with editor(tmp_path, [Reply(tool_calls=[command]), Reply("On.")], *AUTO, terminal=True) as running:
         await running.ask(await running.new(), "sleep")
         assert "Stopped after 1 s" in result(running)
@@ -153,7 +153,7 @@ async def test_an_edit_that_is_cancelled_while_the_editor_writes_is_whole_and_kn
     async with editor(tmp_path, [Reply(tool_calls=[write]), Reply("On.")], *AUTO, client=client) as running:
         session = await running.new()
         prompt = asyncio.create_task(running.ask(session, "write b"))
-        await asyncio.wait_for(writes.wait(), 20)
+        await asyncio.wait_for(writes.wait(), 60)
         await running.connection.cancel(session_id=session)
         assert (await prompt).stop_reason == "cancelled"
         assert (running.work / "b.txt").read_text() == "b\n"

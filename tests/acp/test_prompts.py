@@ -23,7 +23,7 @@ PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
 )
 WRITE = Call("write", {"path": "a.txt", "content": "one\ntwo\n"})
-SLEEP = Call("bash", {"command": "sleep 60"})
+SLEEP = Call("bash", {"command": "sleep 600"})
 
 
 def option(kind: str, part: str = ""):

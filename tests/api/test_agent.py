@@ -214,7 +214,7 @@ async def test_an_interrupt_and_the_end_of_the_agent_return_what_there_is(tmp_pa
             task = asyncio.create_task(used.agent.run("wait"))
             await used.server.wait_for_requests(number)
             await end()
-            answer = await asyncio.wait_for(task, 10)
+            answer = await asyncio.wait_for(task, 60)
             assert answer.outcome == "interrupted"
 
 

@@ -128,8 +128,8 @@ async def test_an_interrupt_lets_go_of_the_function_that_is_asked(tmp_path):
         task = asyncio.create_task(used.agent.run("go"))
         await asked.wait()
         await used.agent.interrupt()
-        assert (await asyncio.wait_for(task, 10)).outcome == "interrupted"
-        await asyncio.wait_for(ended.wait(), 10)
+        assert (await asyncio.wait_for(task, 60)).outcome == "interrupted"
+        await asyncio.wait_for(ended.wait(), 60)
         assert [event.decision for event in used.of(ApprovalResolvedEvent)] == ["deny"]
 
 
@@ -144,7 +144,7 @@ async def test_closing_waits_for_no_answer_of_a_plain_function(tmp_path):
     async with using(tmp_path, [Reply(tool_calls=[write("a.txt")])], approve=approve) as used:
         task = asyncio.create_task(used.agent.run("go"))
         await asyncio.to_thread(asked.wait)
-        await asyncio.wait_for(used.agent.close(), 10)
+        await asyncio.wait_for(used.agent.close(), 60)
         assert (await task).outcome == "interrupted"
     free.set()
     assert not (tmp_path / "work" / "a.txt").exists()

@@ -117,7 +117,7 @@ def test_an_interrupt_of_the_keyboard_ends_a_script_with_its_session_kept(tmp_pa
                 break
             threading.Event().wait(0.05)
         program.send_signal(signal.SIGINT)
-        _, errors = program.communicate(timeout=30)
+        _, errors = program.communicate(timeout=120)
     assert "KeyboardInterrupt" in errors
     (session,) = list_sessions(tmp_path / "home")
     assert session.error == ""

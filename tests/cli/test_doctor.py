@@ -292,7 +292,7 @@ def test_in_tmux_the_options_that_are_missing_are_named(run, tmp_path):
     tmux = ["tmux", "-L", socket, "-f", os.devnull]
     environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
     subprocess.run([*tmux, "new-session", "-d", "-x", "90", "-y", "30", program], check=True, env=environ)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while not target.exists() and time.monotonic() < deadline:
         time.sleep(0.05)
     found = {one["name"]: one for one in json.loads(target.read_text())["rows"]}

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 
 import pytest
 
@@ -243,8 +244,15 @@ def test_headless_refuses_what_needs_asking_and_names_the_mode(run):
     assert "auto" in server.requests[1].items[-1].text
 
 
+def wait_until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 120  # a hang guard, not a measure
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
 def test_sigint_ends_with_130(run, tmp_path):
-    with ServerThread([Hang(30)]) as server:
+    with ServerThread([Hang()]) as server:
         environ = {"PATH": os.environ["PATH"], "TENUTO_HOME": str(tmp_path / "home"), "HOME": str(tmp_path)}
         process = subprocess.Popen(
             [*TENUTO, "-p", "go", "--model", "openai-chat/test"],
@@ -253,11 +261,9 @@ def test_sigint_ends_with_130(run, tmp_path):
             stdin=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
         )
-        deadline = time.monotonic() + 20
-        while not server.all_requests and time.monotonic() < deadline:
-            time.sleep(0.02)
+        wait_until(lambda: server.all_requests)
         process.send_signal(signal.SIGINT)
-        assert process.wait(10) == 130
+        assert process.wait(120) == 130
         process.stderr.close()
 
 
@@ -284,14 +290,19 @@ def test_main_job_from_the_command_line(run, protocol):
 @pytest.mark.parametrize(
     ("protocol", "name"),
     [
-        *((protocol, "test") for protocol in ("anthropic", "openai", "openai-chat", "bedrock", "vertex", "azure")),
-        ("azure over responses", "test"),
+        *((protocol, "test") for protocol in ("anthropic", "openai", "openai-chat")),
         ("gemini", "gemini-3.8-flash"),
-        ("gemini", "gemini-2.5-flash"),
+        # What a cloud adds is who asks and where: the conversation is that of one of these.
+        pytest.param("gemini", "gemini-2.5-flash", marks=pytest.mark.full),
+        *(pytest.param(cloud, "test", marks=pytest.mark.full) for cloud in ("bedrock", "vertex", "azure")),
+        pytest.param("azure over responses", "test", marks=pytest.mark.full),
     ],
 )
 def test_t26_r068_kill_in_mid_tool_call_then_continue(run, tmp_path, protocol, name):
-    script = [Reply(thinking="hm", tool_calls=[Call("bash", {"command": "sleep 30"})]), Reply("I will check.")]
+    script = [
+        Reply(thinking="hm", tool_calls=[Call("bash", {"command": "touch begun; sleep 300"})]),
+        Reply("I will check."),
+    ]
     with ServerThread(script, check_thinking=True) as server:
         environ = {"PATH": os.environ["PATH"], "TENUTO_HOME": str(tmp_path / "home"), "HOME": str(tmp_path)}
         clouds = cloud_environ(server.base_url, tmp_path)
@@ -304,16 +315,9 @@ def test_t26_r068_kill_in_mid_tool_call_then_continue(run, tmp_path, protocol, n
             cwd=run.work,
             stdin=subprocess.DEVNULL,
         )
-        log = None
-        deadline = time.monotonic() + 20
-        while time.monotonic() < deadline:
-            log = next((tmp_path / "home").glob("sessions/*/*/events.jsonl"), None)
-            if log is not None and b'"tool_call"' in log.read_bytes():
-                break
-            time.sleep(0.02)
-        time.sleep(0.3)
+        wait_until((run.work / "begun").exists)
         process.kill()
-        process.wait(10)
+        process.wait(120)
         done = run("-p", "go on", "--continue", "--model", model, server=server, environ=clouds)
         assert done.returncode == 0, done.stderr
         request = server.requests[-1]

@@ -166,7 +166,7 @@ class Terminal:
         os.write(self._leader, text.encode())
 
     def close(self):
-        code = self.process.wait(20)
+        code = self.process.wait(120)
         os.close(self._leader)
         return code
 

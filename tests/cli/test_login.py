@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.file_keyring import BACKEND
+from tests.examples import one_of
 from tests.server import HttpError, Reply, ScriptedServer, ServerThread
 from tests.terminal.pseudo import CommandTerminal
 from tests.terminal.screen import BIN
@@ -55,7 +56,7 @@ def test_a_key_is_checked_stored_privately_used_and_forgotten(run: Run, tmp_path
     assert f"tenuto login {provider}" in refused.stderr
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("provider", one_of(PROVIDERS, 0))
 def test_a_refused_key_is_not_stored_and_takes_no_other_ones_place(run: Run, tmp_path: Path, provider: str):
     with ServerThread([], api_key=SECRET) as server:
         assert run("login", provider, server=server, environ=NO_KEYRING, input=SECRET).returncode == 0
@@ -103,7 +104,7 @@ def test_a_damaged_file_of_keys_is_not_overwritten(run: Run, tmp_path: Path):
     assert file.read_text() == '{"openai": "tnt-7Qx9'
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("provider", one_of(PROVIDERS, 1))
 def test_the_keyring_is_used_where_there_is_one(run: Run, tmp_path: Path, provider: str):
     environ = with_keyring(tmp_path / "ring.json")
     with ServerThread([Reply("From the ring.")], api_key=SECRET) as server:
@@ -257,7 +258,7 @@ def settings_with(tmp_path: Path, command: str, **more: object) -> None:
     (home / "settings.toml").write_text(text.replace("[providers.openai]", '[providers.openai]\nkind = "openai"'))
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("provider", one_of(PROVIDERS, 2))
 def test_a_command_is_run_once_for_many_requests(run: Run, tmp_path: Path, provider: str):
     settings_with(tmp_path, f"echo ran >> '{tmp_path}/runs'; echo {SECRET}")
     from tests.server import Call

@@ -142,7 +142,7 @@ async def begin_compaction(running: Agent, focus: str | None = None) -> str:
 
 
 async def compact(running: Agent, focus: str | None = None):
-    finished = await asyncio.wait_for(running.runtime.wait_for(await begin_compaction(running, focus)), 20)
+    finished = await asyncio.wait_for(running.runtime.wait_for(await begin_compaction(running, focus)), 60)
     assert finished is not None
     return finished
 
@@ -151,7 +151,7 @@ async def interrupt(running: Agent) -> None:
     await running.runtime.submit(InterruptOperation(session_id=running.runtime.session_id))
 
 
-async def until(condition: Callable[[], object], timeout: float = 15) -> None:
+async def until(condition: Callable[[], object], timeout: float = 60) -> None:
     async with asyncio.timeout(timeout):
         while not condition():
             await asyncio.sleep(0.005)

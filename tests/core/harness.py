@@ -46,7 +46,7 @@ class Agent:
     def of(self, kind: type[T]) -> list[T]:
         return [event for event in self.events if isinstance(event, kind)]
 
-    async def until(self, kind: type[T], count: int = 1, timeout: float = 15) -> T:
+    async def until(self, kind: type[T], count: int = 1, timeout: float = 60) -> T:
         async with asyncio.timeout(timeout):
             while len(self.of(kind)) < count:
                 await asyncio.sleep(0.005)

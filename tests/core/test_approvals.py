@@ -35,7 +35,7 @@ async def ask_and_answer(running, decision: str) -> ApprovalRequestedEvent:
     await running.send("run it")
     request = await running.until(ApprovalRequestedEvent, asked + 1)
     await answer(running, decision)
-    await asyncio.wait_for(running.runtime.wait_settled(), 10)
+    await asyncio.wait_for(running.runtime.wait_settled(), 60)
     return request
 
 
@@ -44,13 +44,13 @@ async def is_asked(running) -> bool:
     asked = len(running.of(ApprovalRequestedEvent))
     results = len(running.of(ToolResultEvent))
     await running.send("run it")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while len(running.of(ApprovalRequestedEvent)) == asked and len(running.of(ToolResultEvent)) == results:
             await asyncio.sleep(0.005)
     was_asked = len(running.of(ApprovalRequestedEvent)) > asked
     if was_asked:
         await answer(running, "deny")
-    await asyncio.wait_for(running.runtime.wait_settled(), 10)
+    await asyncio.wait_for(running.runtime.wait_settled(), 60)
     return was_asked
 
 
@@ -66,7 +66,7 @@ async def test_what_the_user_says_to_a_denial_reaches_the_model_and_stays_on_the
                 feedback="use tox",
             )
         )
-        await asyncio.wait_for(running.runtime.wait_settled(), 10)
+        await asyncio.wait_for(running.runtime.wait_settled(), 60)
         result = running.of(ToolResultEvent)[-1].message
         assert result.denied and result.ui == (DenialView(feedback="use tox"),)
         assert "use tox" in text_of(result.parts)
@@ -86,7 +86,7 @@ async def test_each_question_says_how_many_calls_of_the_answer_are_asked_about(t
         for number, _count in enumerate(counts, 1):
             await running.until(ApprovalRequestedEvent, number)
             await answer(running, "once")
-        await asyncio.wait_for(running.runtime.wait_settled(), 10)
+        await asyncio.wait_for(running.runtime.wait_settled(), 60)
         assert [(event.asked, event.behind) for event in running.of(ApprovalRequestedEvent)] == counts
 
 
@@ -104,7 +104,7 @@ async def test_what_is_allowed_meanwhile_is_counted_no_more(tmp_path):
         await answer(running, "deny")
         await running.until(ApprovalRequestedEvent, 3)
         await answer(running, "deny")
-        await asyncio.wait_for(running.runtime.wait_settled(), 10)
+        await asyncio.wait_for(running.runtime.wait_settled(), 60)
         counted = [(event.asked, event.behind) for event in running.of(ApprovalRequestedEvent)]
         assert counted == [(0, 2), (1, 0), (0, 0)], "an answer begins anew"
 
@@ -121,7 +121,7 @@ async def test_a_call_that_has_ended_does_not_wait_for_the_answer_to_another(tmp
         first = await running.until(ToolResultEvent)
         assert first.message.name == "glob"
         await answer(running, "deny")
-        await asyncio.wait_for(running.runtime.wait_settled(), 10)
+        await asyncio.wait_for(running.runtime.wait_settled(), 60)
         names = [event.message.name for event in running.of(ToolResultEvent)]
         assert names == ["glob", "fetch", "glob"], "they are stored in the order of the calls"
 
@@ -141,7 +141,7 @@ async def test_calls_that_run_side_by_side_are_asked_about_at_once_and_counted(t
                     session_id=running.runtime.session_id, request_id=request.request_id, decision="deny"
                 )
             )
-        await asyncio.wait_for(running.runtime.wait_settled(), 10)
+        await asyncio.wait_for(running.runtime.wait_settled(), 60)
 
 
 async def test_always_in_this_project_holds_in_later_sessions_there_and_nowhere_else(tmp_path):

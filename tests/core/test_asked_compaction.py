@@ -148,7 +148,7 @@ async def test_b5_an_interrupt_ends_it_and_the_next_task_does_not_make_it(tmp_pa
         await running.send("work now")
         await running.until(CompactionStartEvent)
         await interrupt(running)
-        assert (await asyncio.wait_for(running.runtime.wait_settled(), 20)).outcome == "interrupted"
+        assert (await asyncio.wait_for(running.runtime.wait_settled(), 60)).outcome == "interrupted"
         assert (await running.ask("go on")).outcome == "completed"
         assert not compactions(running) and len(running.of(CompactionStartEvent)) == 1
         assert not any(request.refused for request in server.requests)

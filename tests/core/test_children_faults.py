@@ -94,7 +94,7 @@ async def test_j5_who_watches_a_child_is_told_what_was_and_what_comes_and_nothin
     script = by_role([Reply(tool_calls=[task("Look", "general")]), Reply("Done.")], child)
     async with agent(tmp_path, script) as running:
         await running.send("PARENT go")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not any(event.steps == 2 and event.in_command for event in running.of(ChildProgressEvent)):
                 await asyncio.sleep(0.01)
         (name,) = running.runtime.live.children.running
@@ -105,7 +105,7 @@ async def test_j5_who_watches_a_child_is_told_what_was_and_what_comes_and_nothin
         said = [text_of(one.message.parts) for one in first.events if isinstance(one, AssistantMessageEvent)]
         assert said == ["First.", "Second."]
         (tmp_path / "work" / "go").write_text("")
-        settled = await asyncio.wait_for(running.runtime.wait_settled(), 20)
+        settled = await asyncio.wait_for(running.runtime.wait_settled(), 60)
         assert settled.session_id == running.session.id
         live = [event for event in running.of(AssistantMessageEvent) if event.session_id == name]
         assert [text_of(event.message.parts) for event in live] == ["Third."]
@@ -123,13 +123,13 @@ async def test_j5_a_command_of_a_child_goes_to_the_background_and_the_child_goes
     def child(request: Request) -> Reply:
         made = results_in(request)
         if not made:
-            return Reply(tool_calls=[Call("bash", {"command": "echo begun; sleep 60"})])
+            return Reply(tool_calls=[Call("bash", {"command": "echo begun; sleep 600"})])
         return Reply(f"It said: {made[0].text}")
 
     script = by_role([Reply(tool_calls=[task("Look", "general")]), Reply("Done.")], child)
     async with agent(tmp_path, script, environ={"TENUTO_AGENT__JOB_WAIT": "0"}) as running:
         await running.send("PARENT go")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not any(event.in_command for event in running.of(ChildProgressEvent)):
                 await asyncio.sleep(0.01)
             while not any(
@@ -137,5 +137,5 @@ async def test_j5_a_command_of_a_child_goes_to_the_background_and_the_child_goes
             ):
                 await asyncio.sleep(0.01)
         await running.runtime.submit(MoveToBackgroundOperation(session_id=running.session.id))
-        await asyncio.wait_for(running.runtime.wait_settled(), 20)
+        await asyncio.wait_for(running.runtime.wait_settled(), 60)
         assert "The user moved this command to the background" in text_of(results(running)[0].parts)

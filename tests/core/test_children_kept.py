@@ -105,7 +105,7 @@ async def main():
     await runtime.open()
     runtime.subscribe(lambda event: print(type(event).__name__, getattr(event, "steps", ""), flush=True))
     await runtime.submit_prompt((TextPart(text="PARENT go"),))
-    await asyncio.sleep(60)
+    await asyncio.sleep(600)
 
 asyncio.run(main())
 """

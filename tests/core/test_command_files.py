@@ -47,7 +47,7 @@ def last_user(running) -> UserMessage:
 
 async def run(running, line: str):
     outcomes = await running.runtime.run_command(line)
-    await asyncio.wait_for(running.runtime.wait_settled(), 20)
+    await asyncio.wait_for(running.runtime.wait_settled(), 60)
     return outcomes
 
 
@@ -156,8 +156,8 @@ async def test_where_a_command_needs_approval_the_user_is_asked_and_a_no_sends_n
                 session_id=running.runtime.session_id, request_id=asked.request_id, decision=decision
             )
             await running.runtime.submit(answer)
-            outcomes = await asyncio.wait_for(task, 20)
-            await asyncio.wait_for(running.runtime.wait_settled(), 20)
+            outcomes = await asyncio.wait_for(task, 60)
+            await asyncio.wait_for(running.runtime.wait_settled(), 60)
             assert (root / "made.txt").exists() == there
             assert bool(steps(running.server)) == there
             assert [outcome for outcome in outcomes if isinstance(outcome, Edit)] == (
@@ -194,7 +194,7 @@ async def test_a_command_sent_while_something_runs_is_queued(tmp_path):
         (queued,) = running.session.state.queue
         assert queued.origin == "command"
         go_on.set()
-        await asyncio.wait_for(running.runtime.wait_settled(), 20)
+        await asyncio.wait_for(running.runtime.wait_settled(), 60)
         assert text_of(last_user(running).parts) == "/next\n\nthe next thing"
 
 

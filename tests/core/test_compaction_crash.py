@@ -36,7 +36,7 @@ class Victim:
 
     async def until(self, name: str, count: int = 1) -> None:
         assert self.process.stdout is not None
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while count:
                 line = await self.process.stdout.readline()
                 assert line, "the process ended"
@@ -91,7 +91,7 @@ def check_as_before(running: Agent, view: list[object]) -> None:
     assert not running.of(CompactionStartEvent), "R-101: nothing is pending after a resume"
 
 
-POINTS = {"silence": Hang(60), "streaming": Reply(SUMMARY, delay_per_event=0.1)}
+POINTS = {"silence": Hang(), "streaming": Reply(SUMMARY, delay_per_event=0.1)}
 
 
 @pytest.mark.parametrize("point", POINTS)
@@ -123,7 +123,7 @@ async def test_killed_between_start_and_end_the_session_is_as_before_and_what_wa
             assert len(server.requests) == asked + 1
 
             await running.runtime.submit_prompt(())
-            assert (await asyncio.wait_for(running.runtime.wait_settled(), 20)).outcome == "completed"
+            assert (await asyncio.wait_for(running.runtime.wait_settled(), 60)).outcome == "completed"
             sent = [text_of(one.parts) for one in running.session.path() if isinstance(one, UserMessage)]
             assert sent[-3:] == ["one", "two", "three"]
             assert len(sent) == 9
@@ -167,7 +167,7 @@ async def test_a_process_that_is_killed_while_notes_on_a_branch_are_written_has_
     hanging = True
 
     def answer(request: Request) -> Reply | Hang:
-        return Hang(60) if hanging and is_summary_request(request) else Reply(SUMMARY)
+        return Hang() if hanging and is_summary_request(request) else Reply(SUMMARY)
 
     async with ScriptedServer(talk(summary=answer), window=32_000) as server:
         log, before, view = await prepare(tmp_path, server)

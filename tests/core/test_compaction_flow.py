@@ -124,7 +124,7 @@ async def test_nothing_to_compact_says_why_and_writes_nothing(tmp_path):
 
 async def test_r046_a_cancelled_compaction_appends_nothing(tmp_path):
     def script(request: Request):
-        return Hang(30) if is_summary_request(request) else Reply("fine " * 600)
+        return Hang() if is_summary_request(request) else Reply("fine " * 600)
 
     async with agent(tmp_path, script, options={"window": 32_000}) as running:
         await fill(running)
@@ -133,7 +133,7 @@ async def test_r046_a_cancelled_compaction_appends_nothing(tmp_path):
         await running.until(CompactionProgressEvent)
         await asyncio.sleep(0.2)
         await running.runtime.submit(InterruptOperation(session_id=running.runtime.session_id))
-        finished = await asyncio.wait_for(running.runtime.wait_for(submission), 1)
+        finished = await asyncio.wait_for(running.runtime.wait_for(submission), 60)
         assert finished.outcome == "interrupted"
         assert running.of(CompactionEndEvent)[0].aborted
         assert log_of(running) == before
@@ -148,7 +148,7 @@ async def test_r013_a_second_compaction_is_refused_with_a_notice(tmp_path):
         await fill(running)
         first = await running.runtime.submit(CompactSessionOperation(session_id=running.runtime.session_id))
         await running.runtime.submit(CompactSessionOperation(session_id=running.runtime.session_id))
-        await asyncio.wait_for(running.runtime.wait_for(first), 10)
+        await asyncio.wait_for(running.runtime.wait_for(first), 60)
         assert len(compactions(running)) == 1
         assert any("running already" in event.text for event in running.of(NoticeEvent))
 
@@ -185,7 +185,7 @@ async def test_r043_what_is_typed_during_a_compaction_is_sent_afterwards_in_orde
         for text in ("one", "two", "three"):
             await running.send(text)
         summary_request = running.server.requests[-1]
-        await asyncio.wait_for(running.runtime.wait_settled(), 20)
+        await asyncio.wait_for(running.runtime.wait_settled(), 60)
         assert [text_of(event.parts) for event in running.of(UserMessageEvent)][-3:] == ["one", "two", "three"]
         assert b"three" not in summary_request.raw, "R-045: queued text never enters the summary request"
 
@@ -204,7 +204,7 @@ async def test_what_was_cancelled_before_holds_nothing_back_that_is_typed_later(
         await running.runtime.submit(CompactSessionOperation(session_id=session_id))
         await running.until(CompactionStartEvent, 2)
         await running.send("typed in the second")
-        await asyncio.wait_for(running.runtime.wait_settled(), 20)
+        await asyncio.wait_for(running.runtime.wait_settled(), 60)
         assert text_of(running.of(UserMessageEvent)[-1].parts) == "typed in the second"
 
 
@@ -265,7 +265,7 @@ async def test_f14_no_words_meant_for_the_model_reach_the_user_or_the_log(tmp_pa
 
 async def test_esc_during_a_threshold_compaction_gives_the_prompt_back(tmp_path):
     def script(request: Request):
-        return Hang(30) if is_summary_request(request) else Reply("fine " * 2500)
+        return Hang() if is_summary_request(request) else Reply("fine " * 2500)
 
     async with agent(tmp_path, script, options={"window": 16_000}) as running:
         for number in range(12):
@@ -274,7 +274,7 @@ async def test_esc_during_a_threshold_compaction_gives_the_prompt_back(tmp_path)
             if running.of(CompactionProgressEvent):
                 break
             await sending
-            await asyncio.wait_for(running.runtime.wait_settled(), 10)
+            await asyncio.wait_for(running.runtime.wait_settled(), 60)
         await running.runtime.submit(InterruptOperation(session_id=running.runtime.session_id))
         await asyncio.wait_for(sending, 30)
         returned = running.of(PromptReturnedEvent)
@@ -366,7 +366,7 @@ async def test_the_session_is_free_for_whoever_hears_of_the_end(tmp_path, again)
         finished = await compact(running)
         kinds = [type(event) for event in running.events]
         assert kinds.index(CompactionEndEvent) < running.events.index(finished)
-        served = await asyncio.wait_for(running.runtime.wait_for(await submitted[0]), 10)
+        served = await asyncio.wait_for(running.runtime.wait_for(await submitted[0]), 60)
         assert served is not None
         assert served.outcome == "completed"
         assert not any("running already" in event.text for event in running.of(NoticeEvent))

@@ -75,7 +75,7 @@ def shows(tokens: int) -> Condition:
 
 
 def history_hangs(request: Request):
-    return Reply(TURN_PREFIX) if is_prefix_request(request) else Hang(30)
+    return Reply(TURN_PREFIX) if is_prefix_request(request) else Hang()
 
 
 def history_streams_slowly(request: Request):
@@ -87,18 +87,18 @@ def bad_first():
 
     def answer(request: Request):
         given.append(request)
-        return Reply("") if len(given) == 1 else Hang(30)
+        return Reply("") if len(given) == 1 else Hang()
 
     return answer
 
 
 SLOW = Reply(SUMMARY, delay_per_event=0.5)
 POINTS = {
-    "the task has begun": Point(Hang(30), saw(TaskStartedEvent, lambda event: event.kind == "compaction"), 0, False),
-    "the start is announced": Point(Hang(30), saw(CompactionStartEvent), 0, False),
-    "the request is being made": Point(Hang(30), stage("summarising"), 0, False),
-    "the server is silent": Point(Hang(30), asked(1)),
-    "the server sends nothing but its head": Point(Hang(30, headers_first=True), asked(1)),
+    "the task has begun": Point(Hang(), saw(TaskStartedEvent, lambda event: event.kind == "compaction"), 0, False),
+    "the start is announced": Point(Hang(), saw(CompactionStartEvent), 0, False),
+    "the request is being made": Point(Hang(), stage("summarising"), 0, False),
+    "the server is silent": Point(Hang(), asked(1)),
+    "the server sends nothing but its head": Point(Hang(headers_first=True), asked(1)),
     "the summary begins": Point(SLOW, shows(1)),
     "the summary is half there": Point(SLOW, shows(20)),
     "waiting to try again": Point(
@@ -195,7 +195,7 @@ async def test_an_interrupt_at_this_point_leaves_the_log_as_it_was(tmp_path, nam
 
 
 async def test_an_interrupt_before_the_task_has_begun_leaves_the_log_as_it_was(tmp_path):
-    async with agent(tmp_path, talk(summary=Hang(30)), options={"window": 32_000}) as running:
+    async with agent(tmp_path, talk(summary=Hang()), options={"window": 32_000}) as running:
         await fill(running)
         before = log_of(running)
         submission = await begin_compaction(running)
@@ -215,7 +215,7 @@ async def test_an_interrupt_before_the_agents_first_step_ends_its_task(tmp_path)
         assert settled.outcome == "interrupted"
         assert [text_of(entry.parts) for entry in running.session.state.queue] == ["hello"]
         await running.runtime.submit_prompt(())
-        assert (await asyncio.wait_for(running.runtime.wait_settled(), 5)).outcome == "completed"
+        assert (await asyncio.wait_for(running.runtime.wait_settled(), 60)).outcome == "completed"
         assert not running.session.state.queue
 
 
@@ -237,14 +237,14 @@ async def test_r047_an_interrupt_when_the_entry_is_on_disk_comes_too_late(tmp_pa
 
 
 async def test_an_interrupt_of_the_compaction_before_a_prompt_gives_the_prompt_back(tmp_path):
-    async with agent(tmp_path, talk("fine " * 2500, Hang(30)), options={"window": 16_000}) as running:
+    async with agent(tmp_path, talk("fine " * 2500, Hang()), options={"window": 16_000}) as running:
         sending = None
         for number in range(12):
             sending = asyncio.ensure_future(running.send(f"question {number} " + "because " * 300))
             await until(lambda sending=sending: sending.done() or running.of(CompactionStartEvent))
             if running.of(CompactionStartEvent):
                 break
-            await asyncio.wait_for(running.runtime.wait_settled(), 10)
+            await asyncio.wait_for(running.runtime.wait_settled(), 60)
         assert sending is not None
         await spring(running, asked(1))
         await asyncio.wait_for(sending, 30)
@@ -261,7 +261,7 @@ async def test_an_interrupt_of_a_tasks_own_compaction_ends_the_task_where_it_can
     hanging = True
 
     def summary(_request: Request):
-        return Hang(30) if hanging else Reply(SUMMARY)
+        return Hang() if hanging else Reply(SUMMARY)
 
     options = {"window": 16_000, "listed_window": 200_000 if reason == "overflow" else 16_000}
     async with agent(tmp_path, reads(40, summary=summary), model="openai/test", options=options) as running:

@@ -49,7 +49,7 @@ async def asked_by(tmp_path, schema: dict[str, Any], answers, **changes) -> tupl
                 feedback=given_answer if writes else "",
             )
             await running.runtime.submit(operation)
-        await asyncio.wait_for(running.runtime.wait_settled(), 20)
+        await asyncio.wait_for(running.runtime.wait_settled(), 60)
         (result,) = (event.message for event in running.of(ToolResultEvent))
         return json.loads(text_of(result.parts).split("\n")[1]), running.of(ApprovalRequestedEvent)
 

@@ -131,7 +131,7 @@ async def test_a_models_own_list_comes_before_that_of_all(tmp_path):
 
 
 async def test_after_a_crash_in_the_turn_the_own_model_answers(tmp_path):
-    script = overloaded_when("test", Reply(tool_calls=[Call("bash", {"command": "sleep 60"})]))
+    script = overloaded_when("test", Reply(tool_calls=[Call("bash", {"command": "sleep 600"})]))
     async with agent(tmp_path, script, environ=falling(OTHERS[0])) as running:
         await running.send("go on")
         await running.until(ModelChangedEvent)

@@ -151,7 +151,7 @@ async def test_nothing_is_taken_back_while_something_runs(tmp_path):
 
     async with agent(tmp_path, script) as running:
         await running.ask("write a.txt hello")
-        await running.send("run sleep 5")
+        await running.send("run sleep 600")
         await asyncio.sleep(0.3)
         outcomes = await running.runtime.run_command("/undo")
         assert "busy: press Esc" in outcomes[0].text

@@ -16,7 +16,7 @@ from tenuto.protocol.operation import AnswerApprovalOperation
 from tests.core.harness import agent, one_call_each
 from tests.core.hooking import about_hooks, group, hook, is_dead, kept, own, says
 from tests.core.test_hooks import MAKE, made
-from tests.examples import few_examples
+from tests.examples import few_examples, in_turn
 from tests.extension.test_hook_files import run_program, tenuto
 from tests.server import Reply
 
@@ -43,8 +43,10 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("event", ["PreToolUse", "PostToolUse", "UserPromptSubmit", "Stop", "SessionStart"])
-@pytest.mark.parametrize("fault", FAULTS)
+EVENTS = ["PreToolUse", "PostToolUse", "UserPromptSubmit", "Stop", "SessionStart"]
+
+
+@pytest.mark.parametrize(("fault", "event"), in_turn(FAULTS, EVENTS))
 async def test_no_turn_is_lost_and_one_line_says_why(tmp_path, fault, event):
     command, words = FAULTS[fault]
     own(tmp_path, **{event: [group(command)]})
@@ -57,7 +59,7 @@ async def test_no_turn_is_lost_and_one_line_says_why(tmp_path, fault, event):
 
 
 async def test_a_slow_hook_is_waited_for_and_others_run_beside_it(tmp_path):
-    slow = f"sleep 0.5; test -e {tmp_path / 'quick'} && echo both >&2; exit 2"
+    slow = f"until test -e {tmp_path / 'quick'}; do sleep 0.01; done; echo both >&2; exit 2"
     own(tmp_path, PreToolUse=[group(slow, f"touch {tmp_path / 'quick'}")])
     async with agent(tmp_path, one_call_each(MAKE)) as running:
         await running.ask("go")

@@ -192,7 +192,7 @@ async def test_every_event_is_told_once_and_in_order(tmp_path, protocol):
             while "Notification" not in events_told(tmp_path):
                 await asyncio.sleep(0.01)
             await answer(running, "once")
-            await asyncio.wait_for(running.runtime.wait_settled(), 20)
+            await asyncio.wait_for(running.runtime.wait_settled(), 60)
             at_first = events_told(tmp_path)
             await talk_a_while(running)
             before = len(events_told(tmp_path))
@@ -286,7 +286,7 @@ async def test_a_hook_may_ask_for_an_approval_that_the_mode_does_not_want(tmp_pa
         if interactive:
             assert "it is Friday" in (await running.until(ApprovalRequestedEvent)).reason
             await answer(running, "deny")
-        settled = await asyncio.wait_for(running.runtime.wait_settled(), 20)
+        settled = await asyncio.wait_for(running.runtime.wait_settled(), 60)
         assert last_result(running).denied and not made(tmp_path)
         assert settled.refused == (0 if interactive else 1)
 
@@ -307,7 +307,7 @@ async def test_changed_input_without_an_approval_is_asked_about_as_changed(tmp_p
         await running.send("go")
         assert (await running.until(ApprovalRequestedEvent)).detail == "echo two > made.txt"
         await answer(running, "once")
-        await asyncio.wait_for(running.runtime.wait_settled(), 20)
+        await asyncio.wait_for(running.runtime.wait_settled(), 60)
         assert made(tmp_path) == "two\n"
 
 
@@ -533,26 +533,26 @@ async def test_live_and_resumed_show_the_same(tmp_path):
 async def test_an_interrupt_ends_a_hook_and_everything_that_it_started(tmp_path):
     own(
         tmp_path,
-        PreToolUse=[group(f"(sleep 60; echo late > {tmp_path / 'late'}) & echo $! > {tmp_path / 'pid'}; wait")],
+        PreToolUse=[group(f"(sleep 600; echo late > {tmp_path / 'late'}) & echo $! > {tmp_path / 'pid'}; wait")],
     )
     async with agent(tmp_path, one_call_each(MAKE)) as running:
         await running.send("go")
         while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text().strip():
             await asyncio.sleep(0.01)
         await running.runtime.executor.stop(running.runtime.live)
-        assert (await asyncio.wait_for(running.runtime.wait_settled(), 20)).outcome == "interrupted"
+        assert (await asyncio.wait_for(running.runtime.wait_settled(), 60)).outcome == "interrupted"
         assert is_dead(int((tmp_path / "pid").read_text()))
         assert not made(tmp_path)
 
 
 async def test_a_result_stays_although_its_hook_is_interrupted(tmp_path):
-    own(tmp_path, PostToolUse=[group(f"touch {tmp_path / 'begun'}; sleep 60")])
+    own(tmp_path, PostToolUse=[group(f"touch {tmp_path / 'begun'}; sleep 600")])
     async with agent(tmp_path, one_call_each(MAKE)) as running:
         await running.send("go")
         while not (tmp_path / "begun").exists():
             await asyncio.sleep(0.01)
         await running.runtime.executor.stop(running.runtime.live)
-        await asyncio.wait_for(running.runtime.wait_settled(), 20)
+        await asyncio.wait_for(running.runtime.wait_settled(), 60)
         assert not last_result(running).is_error and not last_result(running).interrupted
 
 

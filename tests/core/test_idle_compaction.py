@@ -45,7 +45,7 @@ def ready(running) -> list[str]:
 
 
 async def prepared(running) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while running.runtime.live.compaction.background.ready is None:
             await asyncio.sleep(0.01)
 
@@ -120,7 +120,7 @@ async def test_a_prompt_ends_the_preparation_where_nothing_may_run_beside_a_task
     switches = settings(ahead="true", background="false")
     async with agent(tmp_path, slow, options=WINDOW, environ=switches) as running:
         await fill(running, 11_500)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not summary_requests(running.server):
                 await asyncio.sleep(0.01)
         assert (await running.ask("at once")).outcome == "completed"
@@ -133,7 +133,7 @@ async def test_a_failure_is_told_and_changes_nothing(tmp_path):
 
     async with agent(tmp_path, broken, options=WINDOW, environ=settings(ahead="true")) as running:
         await fill(running, 11_500)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not any("ahead of time" in event.text for event in running.of(NoticeEvent)):
                 await asyncio.sleep(0.01)
         assert (await running.ask("go on")).outcome == "completed"
@@ -145,7 +145,7 @@ async def test_a_large_session_is_compacted_while_idle_and_only_once(tmp_path):
         end = await running.until(CompactionEndEvent)
         assert end.reason == "idle"
         assert end.entry is not None
-        async with asyncio.timeout(15):  # on a slow machine one may have come between two prompts, too
+        async with asyncio.timeout(60):  # on a slow machine one may have come between two prompts, too
             while not isinstance(running.session.path()[-1], CompactionEntry):
                 await asyncio.sleep(0.01)
         count = len(running.of(CompactionEndEvent))
@@ -174,7 +174,7 @@ async def test_nothing_waits_for_an_idle_moment_of_a_session_that_is_closed(tmp_
         await fill(running, 11_500)
         asked = len(running.server.requests)
         work = asyncio.create_task(running.ask("again"))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while len(running.server.requests) == asked:
                 await asyncio.sleep(0.01)
     work.cancel()

@@ -30,11 +30,12 @@ from tenuto.protocol.part import ToolCallPart, text_of
 from tenuto.session.session import Session
 from tenuto.session.store import RunningCommand, found_result
 from tenuto.session.view.pairing import interruption, output_before
+from tests.core.compacting import until
 from tests.core.harness import Agent, agent, reopened
 from tests.server import Call, Reply, ScriptedServer
 
-THREE = "for i in 1 2 3; do echo line $i; done; exec sleep 60"
-MANY = "seq 1 200000; echo over; exec sleep 60"
+THREE = "for i in 1 2 3; do echo line $i; done; exec sleep 600"
+MANY = "seq 1 200000; echo over; exec sleep 600"
 EntryT = TypeVar("EntryT")
 
 
@@ -49,7 +50,7 @@ def stored(directory: Path, kind: type[EntryT]) -> list[EntryT]:
 
 
 async def until_written(running: Agent, kind: type[ToolOutputEvent | ShellOutputEvent], last: str) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while last not in "".join(event.text for event in running.of(kind)):
             await asyncio.sleep(0.01)
 
@@ -62,7 +63,7 @@ async def stop_by(running: Agent, how: str) -> None:
     for _ in range(3 if how == "thrice" else 1):
         await running.runtime.submit(InterruptOperation(session_id=session_id))
         await asyncio.sleep(0)
-    await asyncio.wait_for(running.runtime.wait_settled(), 20)
+    await asyncio.wait_for(running.runtime.wait_settled(), 60)
 
 
 @pytest.mark.parametrize("how", ["once", "thrice", "close"])
@@ -111,9 +112,9 @@ async def test_f2_what_is_written_while_it_is_being_ended_is_kept_too(tmp_path: 
 
 
 async def test_f2_an_interrupted_call_without_output_says_what_it_said(tmp_path: Path) -> None:
-    async with agent(tmp_path, calling("sleep 60")) as running:
+    async with agent(tmp_path, calling("touch begun; sleep 600")) as running:
         await running.send("go")
-        await asyncio.sleep(0.5)
+        await until((tmp_path / "work" / "begun").exists)
         await stop_by(running, "once")
         (result,) = stored(running.session.directory, ToolResultMessage)
         assert text_of(result.parts) == "interrupted; may have taken effect; check"

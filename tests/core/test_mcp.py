@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import stat
 import sys
 from functools import partial
@@ -55,7 +56,7 @@ def told(request) -> list[str]:
 
 
 async def until_said(running, words: str) -> str:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             for text in notices(running):
                 if words in text:
@@ -184,14 +185,14 @@ async def test_an_address_asks_once_a_server_has_answered(tmp_path):
         asked = await running.until(ApprovalRequestedEvent)
         assert asked.tool == "fetch" and "stranger" in asked.reason
         await answer(running, asked, decision="deny")
-        await asyncio.wait_for(running.runtime.wait_settled(), 20)
+        await asyncio.wait_for(running.runtime.wait_settled(), 60)
 
 
 async def test_a_late_server_joins_when_the_user_says_so_and_the_prefix_stays_till_then(tmp_path):
     configure(tmp_path, late="slow:1.5", good="good")
     async with agent(tmp_path, lambda _request: Reply("Hi."), environ={"TENUTO_MCP__WAIT": "0.5"}) as running:
         await running.ask("one")
-        assert "Not waiting for 1 MCP server any longer: late" in notices(running)
+        assert any(re.match("Not waiting for .*late", text) for text in notices(running))
         text = await until_said(running, "MCP server late is there with 5 tools")
         assert "/mcp reload" in text
         await running.ask("two")
@@ -286,7 +287,7 @@ async def test_a_known_server_is_started_after_a_pause_without_a_call(tmp_path, 
         await running.runtime.live.mcp.wait()
         hub = running.runtime.live.mcp.hub
         assert hub is not None
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await hub.servers["good"].settled.wait()
         assert hub.servers["good"].state == "ready"
 
@@ -373,12 +374,12 @@ async def test_a_call_is_asked_for_and_an_answer_lasts_for_the_tool_or_the_serve
         asked = await running.until(ApprovalRequestedEvent)
         assert asked.kinds[0].rules == ("mcp__good__echo",) and '"text": "x"' in asked.detail
         await answer(running, asked, decision="session")
-        await asyncio.wait_for(running.runtime.wait_settled(), 20)
+        await asyncio.wait_for(running.runtime.wait_settled(), 60)
         await running.ask("two")
         assert len(running.of(ApprovalRequestedEvent)) == 1
         await running.send("three")
         await answer(running, await running.until(ApprovalRequestedEvent, 2), decision="deny")
-        await asyncio.wait_for(running.runtime.wait_settled(), 20)
+        await asyncio.wait_for(running.runtime.wait_settled(), 60)
         await running.runtime.run_command("/mcp allow good")
         await running.ask("four")
         assert len(running.of(ApprovalRequestedEvent)) == 2
@@ -407,7 +408,7 @@ async def test_many_tools_are_searched_and_called_by_name_and_the_guard_sees_the
         asked = await running.until(ApprovalRequestedEvent)
         assert asked.tool.startswith("mcp__many__tool_007")
         await answer(running, asked)
-        await asyncio.wait_for(running.runtime.wait_settled(), 20)
+        await asyncio.wait_for(running.runtime.wait_settled(), 60)
         found, _, wrong = results(running)
         assert "mcp__many__tool_007" in text_of(found.parts) and '"value"' in text_of(found.parts)
         assert "mcp_search finds the names" in text_of(wrong.parts)

@@ -91,7 +91,7 @@ async def test_j6_what_a_child_calls_is_asked_for_like_its_parents_calls(tmp_pat
             session_id=asked.session_id, request_id=asked.request_id, decision="session"
         )
         await running.runtime.submit(operation)
-        await asyncio.wait_for(running.runtime.wait_settled(), 20)
+        await asyncio.wait_for(running.runtime.wait_settled(), 60)
         assert "from the child" in text_of(running.of(ToolResultEvent)[-1].message.parts)
 
 

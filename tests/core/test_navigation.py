@@ -21,7 +21,7 @@ OPTIONS = {"window": 64_000}
 
 async def command(running: Agent, line: str) -> list:
     outcomes = await run_command(running.runtime, line)
-    await asyncio.wait_for(running.runtime.wait_settled(), 20)
+    await asyncio.wait_for(running.runtime.wait_settled(), 60)
     return outcomes
 
 

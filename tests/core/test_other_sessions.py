@@ -80,7 +80,7 @@ async def test_s8_the_index_grows_when_a_task_has_settled(tmp_path, monkeypatch,
             await running.ask("go on")
         session = running.session
         whole = session.path().history.blocks[-1].position_after
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while interactive and index_module.search_index_lags(session.path().history):
                 await asyncio.sleep(0.01)
         index = index_module.open_search(session.path().history)

@@ -374,7 +374,7 @@ async def test_kill_9_in_the_middle_of_a_chain_shortens_nothing_a_second_time(tm
             await running.ask("hello")
         async with victim(tmp_path, server) as killed:
             await killed.send("say read the file")
-            await asyncio.wait_for(hanging.wait(), 20)
+            await asyncio.wait_for(hanging.wait(), 60)
             await killed.kill()
         async with reopened(tmp_path, server, resume_latest=True) as running:
             (entry,) = edits(running)

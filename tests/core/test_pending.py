@@ -139,7 +139,7 @@ async def test_escape_cancels_the_making_of_a_proposal(tmp_path):
         await running.until(CompactionProgressEvent)
         await interrupt(running)
         end = await running.until(CompactionEndEvent)
-        await asyncio.wait_for(running.runtime.wait_settled(), 10)
+        await asyncio.wait_for(running.runtime.wait_settled(), 60)
         assert end.aborted
         assert log_of(running) == before
         assert running.runtime.live.compaction.pending is None

@@ -146,7 +146,7 @@ async def test_a_pin_made_while_a_task_runs_is_told_before_its_next_step(tmp_pat
             await asyncio.sleep(0.01)
         await command(running, f"/pin {PIN}")
         go_on.set()
-        settled = await asyncio.wait_for(running.runtime.wait_settled(), 20)
+        settled = await asyncio.wait_for(running.runtime.wait_settled(), 60)
         assert settled.outcome == "completed", settled.error
         first, second = requests_to_work(running.server)[:2]
         assert PIN not in sent(first)

@@ -64,7 +64,7 @@ async def answer(running, request, **changes) -> None:
 
 
 async def settled(running) -> TaskSettledEvent:
-    return await asyncio.wait_for(running.runtime.wait_settled(), 20)
+    return await asyncio.wait_for(running.runtime.wait_settled(), 60)
 
 
 def plan_result(running) -> ToolResultMessage:

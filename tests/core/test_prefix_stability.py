@@ -90,7 +90,7 @@ async def a_server_of_the_project_goes(world: World) -> None:
 async def a_late_server_is_there(world: World) -> None:
     hub = world.running.runtime.live.mcp.hub
     assert hub is not None
-    await asyncio.wait_for(hub.servers["late"].settled.wait(), 20)
+    await asyncio.wait_for(hub.servers["late"].settled.wait(), 60)
 
 
 async def a_skill_comes(world: World) -> None:

@@ -58,7 +58,7 @@ async def test_r078_t32_an_interrupt_ends_every_descendant(tmp_path: Path, comma
         while not alive(f"sleep {mark}"):
             await asyncio.sleep(0.01)
         await running.runtime.submit(InterruptOperation(session_id=running.runtime.session_id))
-        settled = await asyncio.wait_for(running.runtime.wait_settled(), 10)
+        settled = await asyncio.wait_for(running.runtime.wait_settled(), 60)
         assert alive(mark) == []
         assert settled.outcome == "interrupted"
         assert running.of(ToolResultEvent)[-1].message.interrupted
@@ -80,12 +80,12 @@ def test_r078_a_signal_to_a_headless_run_ends_what_it_started(tmp_path: Path, nu
             stderr=subprocess.PIPE,
             text=True,
         )
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 120
         while not alive(f"sleep {mark}"):
             assert time.monotonic() < deadline
             time.sleep(0.02)
         process.send_signal(number)
-        _, said = process.communicate(timeout=20)
+        _, said = process.communicate(timeout=120)
         assert process.returncode == 130
         assert "interrupted" in said
         assert alive(mark) == []

@@ -90,23 +90,24 @@ async def test_r043_one_that_was_edited_gets_its_place_again_and_is_sent_in_it(t
         assert text_of(running.of(PromptReturnedEvent)[-1].parts) == "b"
         await running.runtime.submit_prompt((TextPart(text="b, better"),), before=seqs["c"])
         assert on_disk(running) == ["a", "b, better", "c"]
-        await asyncio.wait_for(running.runtime.wait_settled(), 20)
+        await asyncio.wait_for(running.runtime.wait_settled(), 60)
         assert [text_of(event.parts) for event in running.of(UserMessageEvent)] == ["first", "a", "b, better", "c"]
 
 
 async def test_r043_one_that_is_to_be_heard_sooner_is_delivered_at_the_next_tool_boundary_in_its_own_entry(tmp_path):
-    script = [Reply(tool_calls=[Call("bash", {"command": "sleep 0.6"})]), Reply("done"), Reply("done")]
+    command = "until [ -e go ]; do sleep 0.02; done"
+    script = [Reply(tool_calls=[Call("bash", {"command": command})]), Reply("done"), Reply("done")]
     async with agent(tmp_path, script) as running:
         await running.send("work")
         await running.until(StepStartedEvent)
-        await asyncio.sleep(0.1)
         await running.send("later")
         await running.send("use tabs")
         await edit(running, running.session.state.queue[1].seq, "steer")
         assert sum(isinstance(entry, QueuedEntry) for entry in running.session.entries()) == 3, (
             "no text is written twice"
         )
-        await asyncio.wait_for(running.runtime.wait_settled(), 20)
+        (tmp_path / "work" / "go").touch()
+        await asyncio.wait_for(running.runtime.wait_settled(), 60)
         assert "use tabs" in running.server.requests[1].items[-1].text
         assert [text_of(event.parts) for event in running.of(UserMessageEvent)] == ["work", "use tabs", "later"]
 
@@ -115,7 +116,7 @@ async def test_r043_an_interrupt_pauses_the_queue(tmp_path):
     async with agent(tmp_path, [SLOW, Reply("done"), Reply("done")]) as running:
         seqs = await busy(running, "a", "b")
         await running.runtime.submit(InterruptOperation(session_id=running.runtime.session_id))
-        await asyncio.wait_for(running.runtime.wait_settled(), 10)
+        await asyncio.wait_for(running.runtime.wait_settled(), 60)
         assert running.of(QueueChangedEvent)[-1].waiting and on_disk(running) == ["a", "b"]
         await edit(running, seqs["a"], "delete")
         await asyncio.sleep(0.1)

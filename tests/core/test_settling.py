@@ -49,7 +49,7 @@ def told(running: Agent) -> list[str]:
 WAYS = {
     "completed": [Reply("done")],
     "failed": [HttpError(400, "that is not possible")],
-    "interrupted": [Hang(60)],
+    "interrupted": [Hang()],
 }
 
 

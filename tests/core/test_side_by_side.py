@@ -17,7 +17,7 @@ from tenuto.protocol.part import text_of
 from tests.core.harness import Agent, agent
 from tests.server import Call, Reply
 
-PATIENCE = 20.0
+PATIENCE = 120.0
 """Seconds that a command may take which should wait for nothing."""
 
 

@@ -111,7 +111,7 @@ async def test_j2_a_bad_skill_costs_one_line_and_the_good_one_beside_it_works(tm
     write_skill(folder)
     fault(folder)
     async with agent(tmp_path, talk("fine")) as running:
-        await asyncio.wait_for(run(running, "/release-notes"), 20)
+        await asyncio.wait_for(run(running, "/release-notes"), 60)
         (request,) = steps(running.server)
         assert "- release-notes:" in sent(request)
         assert "KEY-4711" not in sent(request)
@@ -158,7 +158,7 @@ async def test_j2_a_skill_that_lies_is_used_by_what_it_is_and_check_says_so(tmp_
     ("script", "said"),
     [
         ("kill -SEGV $$", "Exit code 139"),
-        ("sleep 60", "1 s"),
+        ("sleep 600", "1 s"),
         ("exit 3", "3"),
         ("yes flood | head -c 3000000", "flood"),
     ],

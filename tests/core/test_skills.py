@@ -149,7 +149,7 @@ async def test_j2_a_loaded_skill_stands_word_for_word_where_no_model_writes_note
     script = talk(lambda _request: Reply("fine " * 600), summary=lambda _request: HttpError(400, "no notes here"))
     async with ScriptedServer(script, window=32_000) as server, reopened(tmp_path, server) as running:
         await running.runtime.run_command("/release-notes")
-        await asyncio.wait_for(running.runtime.wait_settled(), 20)
+        await asyncio.wait_for(running.runtime.wait_settled(), 60)
         for _ in range(11):
             await fill(running, 4)
             await compact(running)
@@ -165,7 +165,7 @@ async def test_the_newest_skills_stay_where_not_all_have_room_and_the_others_are
     async with agent(tmp_path, talk(), options={"window": 32_000}) as running:
         for number in range(4):
             await running.runtime.run_command(f"/long-{number}")
-            await asyncio.wait_for(running.runtime.wait_settled(), 20)
+            await asyncio.wait_for(running.runtime.wait_settled(), 60)
         await fill(running, 4)
         await compact(running)
         await running.ask("and now?")
@@ -181,7 +181,7 @@ async def test_j2_an_unloaded_skill_holds_no_longer_and_the_next_compaction_leav
         async with reopened(tmp_path, server, mode="ask") as running:
             assert "none is loaded" in (await running.runtime.run_command("/skills unload release-notes"))[0].text
             await running.runtime.run_command("/release-notes")
-            await asyncio.wait_for(running.runtime.wait_settled(), 20)
+            await asyncio.wait_for(running.runtime.wait_settled(), 60)
             (listed,) = await running.runtime.run_command("/skills")
             assert "loaded skills have about" in listed.title
             assert "loaded" in listed.choices[0].detail
@@ -202,7 +202,7 @@ async def test_j2_an_unloaded_skill_holds_no_longer_and_the_next_compaction_leav
         async with reopened(tmp_path, server, resume_latest=True) as running:
             assert running.session.state.skills == ()
             await running.runtime.run_command("/release-notes")
-            await asyncio.wait_for(running.runtime.wait_settled(), 20)
+            await asyncio.wait_for(running.runtime.wait_settled(), 60)
             assert sent(steps(server)[-1]).count(BODY) == 1, "loaded again"
             assert [entry.name for entry in running.session.state.skills] == ["release-notes"]
             await fill(running, 4)
@@ -228,7 +228,7 @@ async def test_j2_a_skill_that_leaves_others_without_room_says_so(tmp_path):
     async with agent(tmp_path, talk("fine"), options={"window": 32_000}) as running:
         for number in range(3):
             await running.runtime.run_command(f"/long-{number}")
-            await asyncio.wait_for(running.runtime.wait_settled(), 20)
+            await asyncio.wait_for(running.runtime.wait_settled(), 60)
         said = [text for text in notices(running) if "no room for long-0" in text]
         assert len(said) == 1
         assert "/skills unload NAME" in said[0]
@@ -239,7 +239,7 @@ async def test_a_skill_is_gone_where_the_conversation_goes_back_to_before_it(tmp
     async with agent(tmp_path, talk("fine")) as running:
         await running.ask("before")
         await running.runtime.run_command("/release-notes")
-        await asyncio.wait_for(running.runtime.wait_settled(), 20)
+        await asyncio.wait_for(running.runtime.wait_settled(), 60)
         assert [entry.name for entry in running.session.state.skills] == ["release-notes"]
         loaded = next(entry.seq for entry in running.session.path() if isinstance(entry, SkillEntry))
         await running.runtime.run_command(f"/tree {loaded - 1}")
@@ -374,7 +374,7 @@ async def test_s1_files_of_a_loaded_skill_are_read_unasked_and_others_beside_it_
     (path.parent / "style.md").write_text("short")
     async with agent(tmp_path, talk("fine"), mode="ask") as running:
         await running.runtime.run_command("/release-notes")
-        await asyncio.wait_for(running.runtime.wait_settled(), 20)
+        await asyncio.wait_for(running.runtime.wait_settled(), 60)
         live = running.runtime.live
         verdicts = [
             live.judge(ApprovalSubject(kind="read", tool="read", summary="", paths=(str(file),)))

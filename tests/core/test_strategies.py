@@ -274,7 +274,7 @@ async def test_another_strategy_is_asked_once_more_when_it_was_not_enough(tmp_pa
 
 
 async def test_a_cancelled_strategy_is_told_and_leaves_nothing(tmp_path):
-    own = Own(lambda _ctx: asyncio.sleep(60))
+    own = Own(lambda _ctx: asyncio.sleep(600))
     script, tokens = reads(6)
     write_file(tmp_path, tokens)
     async with agent(tmp_path, script, options={"window": 21_334}, compaction=own) as running:

@@ -46,7 +46,7 @@ async def run(tasks: str, moment: str) -> tuple[list[str], list[TaskFinishedEven
     manager.start("session", "submission", "agent", body(), ended.append)
     if moment == "behind start":
         manager.cancel("session")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await manager.wait("submission")
     assert manager.running("session") is None
     return said, ended

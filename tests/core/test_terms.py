@@ -147,7 +147,7 @@ async def test_j3_a_queued_command_brings_its_terms_with_its_turn_and_not_before
             await asyncio.sleep(0.01)
         await running.runtime.run_command("/add")
         go_on.set()
-        await asyncio.wait_for(running.runtime.wait_settled(), 20)
+        await asyncio.wait_for(running.runtime.wait_settled(), 60)
         assert asked == ["touch made.txt"], "the turn that ran already had nothing of it"
         assert models(running) == ["test", "test", "large", "large"]
 
@@ -166,7 +166,7 @@ async def test_j3_the_model_of_a_command_answers_its_turn_and_the_sessions_own_t
             while not running.server.requests:
                 await asyncio.sleep(0.01)
             await running.runtime.submit(InterruptOperation(session_id=running.runtime.session_id))
-        await asyncio.wait_for(running.runtime.wait_settled(), 20)
+        await asyncio.wait_for(running.runtime.wait_settled(), 60)
         assert steps(running.server)[0].body["reasoning_effort"] == "high"
         await running.ask("next")
         assert [models(running)[0], models(running)[-1]] == ["large", "test"]
@@ -187,11 +187,11 @@ async def test_j3_a_model_chosen_by_the_user_in_the_turn_stays(tmp_path):
 
     async with agent(tmp_path, script) as running:
         await running.runtime.run_command("/think")
-        await asyncio.wait_for(begun.wait(), 20)
+        await asyncio.wait_for(begun.wait(), 60)
         change = ChangeModelOperation(session_id=running.runtime.session_id, model="openai-chat/large")
         await running.runtime.submit(change)
         go_on.set()
-        await asyncio.wait_for(running.runtime.wait_settled(), 20)
+        await asyncio.wait_for(running.runtime.wait_settled(), 60)
         await running.ask("next")
         assert models(running) == ["large", "large"]
 

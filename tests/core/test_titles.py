@@ -52,12 +52,12 @@ async def test_a_title_of_the_users_stands_also_when_it_came_while_the_model_was
 
     async with agent(tmp_path, slow, environ=SMALL) as running:
         await running.ask("mend it")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not asked(running):
                 await asyncio.sleep(0.005)
         await running.runtime.run_command("/title my own")
         came.set()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not running.session.state.usage.total or not [
                 entry for entry in running.session.entries() if isinstance(entry, UsageEntry)
             ]:
@@ -72,7 +72,7 @@ async def test_a_model_that_cannot_name_it_is_no_news_and_the_rule_has_named_it(
 
     async with agent(tmp_path, refuse, environ=SMALL) as running:
         await running.ask("mend it. Then rest")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not asked(running):
                 await asyncio.sleep(0.005)
         await running.ask("and on")
@@ -101,7 +101,7 @@ async def test_nobody_reads_on_in_a_title_that_has_no_end(tmp_path):
 
     async with agent(tmp_path, endless, environ=SMALL) as running:
         await running.ask("mend it. Then rest")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not asked(running) or any(task.get_name() == "title" for task in asyncio.all_tasks()):
                 await asyncio.sleep(0.005)
         assert not running.of(TitleChangedEvent)

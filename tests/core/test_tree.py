@@ -144,7 +144,7 @@ async def test_esc_while_the_notes_are_written_moves_nothing(tmp_path):
     hanging = True
 
     def answer(_request: Request):
-        return Hang(30) if hanging else Reply(NOTES)
+        return Hang() if hanging else Reply(NOTES)
 
     async with agent(tmp_path, talk("fine", answer)) as running:
         await running.ask("one")
@@ -155,7 +155,7 @@ async def test_esc_while_the_notes_are_written_moves_nothing(tmp_path):
         await running.until(CompactionProgressEvent)
         await running.send("typed meanwhile")
         await interrupt(running)
-        assert await asyncio.wait_for(waiting, 20) == []
+        assert await asyncio.wait_for(waiting, 60) == []
         assert list(running.session.get_llm_history()) == view
         added = log_of(running).removeprefix(before)
         assert added.count(b"\n") == 1 and b'"queued"' in added
@@ -241,7 +241,7 @@ async def test_what_is_queued_waits(tmp_path):
         assert running.of(QueueChangedEvent)[-1].waiting
         assert [text_of(item.parts) for item in running.of(QueueChangedEvent)[-1].items] == ["queued"]
         await running.runtime.submit_prompt(())
-        await asyncio.wait_for(running.runtime.wait_settled(), 20)
+        await asyncio.wait_for(running.runtime.wait_settled(), 60)
         assert view_texts(running) == ["queued"]
 
 

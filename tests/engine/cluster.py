@@ -57,7 +57,7 @@ class RayCluster:
 
     def close(self) -> None:
         """End all nodes."""
-        self.process.communicate(timeout=60)
+        self.process.communicate(timeout=120)
 
 
 def listed() -> dict[int, tuple[int, str]]:

@@ -79,12 +79,19 @@ async def test_what_cannot_be_loaded_is_one_line_and_the_turn_goes_on(tmp_path, 
 
 
 async def test_a_slow_one_is_waited_for_and_several_load_side_by_side(tmp_path):
-    for name in ("a", "b", "c"):
-        extend(tmp_path, f"import time\ntime.sleep(2)\n{tool('return 1').replace('probe', f'probe_{name}')}", name)
+    begun, go = tmp_path / "begun", tmp_path / "go"
+    begun.mkdir()
+    for name in ("a", "b", "c"):  # each waits for the two others: one after the other none of them would end
+        waits = f"while len(os.listdir({str(begun)!r})) < 3 or not os.path.exists({str(go)!r}): time.sleep(0.01)"
+        text = f"import os, time\nopen({str(begun / name)!r}, 'w')\n{waits}\n"
+        extend(tmp_path, text + tool("return 1").replace("probe", f"probe_{name}"), name)
     extend(tmp_path, "import time\ntime.sleep(60)\n", "hanging")
-    environ = {"TENUTO_EXTENSIONS__LOAD_TIMEOUT": "5"}  # one after the other they would take longer
+    environ = {"TENUTO_EXTENSIONS__LOAD_TIMEOUT": "5"}
     async with agent(tmp_path, [Reply("done")], environ=environ) as running:
-        await running.ask("go")
+        asking = asyncio.ensure_future(running.ask("go"))
+        await until(lambda: faults(running))
+        go.touch()
+        await asking
         assert [name for name in running.server.requests[0].tool_names if name.startswith("probe")] == [
             "probe_a",
             "probe_b",

@@ -65,7 +65,7 @@ class Loaded:
         return await self.host.ask_before_compact(BEFORE_COMPACT, self.asked.append)
 
     async def until_said(self, text: str) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while text not in self.said:
                 await asyncio.sleep(0.005)
 
@@ -373,7 +373,7 @@ async def test_what_one_is_told_does_not_hold_up_the_others(load):
         b=answering("{'add_text': 'x'}"),
     )
     loaded.host.tell("session_compact_failed", FAILED)
-    answers = await asyncio.wait_for(loaded.before_compact(), 10)
+    answers = await asyncio.wait_for(loaded.before_compact(), 60)
     assert [named.extension for named in answers] == ["b"]
     for task in asyncio.all_tasks():
         if task.get_name() == "session_compact_failed":

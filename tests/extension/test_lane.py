@@ -29,8 +29,8 @@ async def test_plain_and_async_functions_run_on_the_lanes_own_thread(lane):
         await asyncio.sleep(0)
         return text, threading.get_ident()
 
-    first = await lane.call(threading.get_ident, timeout=5)
-    assert await lane.call(slowly, "a", timeout=5) == ("a", first)
+    first = await lane.call(threading.get_ident, timeout=60)
+    assert await lane.call(slowly, "a", timeout=60) == ("a", first)
     assert first != threading.get_ident()
 
 
@@ -39,7 +39,7 @@ async def test_what_is_raised_arrives(lane):
         raise KeyError("nothing")
 
     with pytest.raises(KeyError, match="nothing"):
-        await lane.call(fail, timeout=5)
+        await lane.call(fail, timeout=60)
 
 
 async def test_a_function_that_waits_for_ever_is_cancelled_and_the_next_one_runs(lane):
@@ -54,7 +54,7 @@ async def test_a_function_that_waits_for_ever_is_cancelled_and_the_next_one_runs
     with pytest.raises(LaneTimeoutError, match=r"0\.05 seconds"):
         await lane.call(hang, timeout=0.05)
     assert await asyncio.to_thread(ended.wait, 5)
-    assert await lane.call(lambda: 1, timeout=5) == 1
+    assert await lane.call(lambda: 1, timeout=60) == 1
 
 
 async def test_a_function_that_blocks_does_not_block_the_caller(lane):
@@ -63,7 +63,7 @@ async def test_a_function_that_blocks_does_not_block_the_caller(lane):
         await lane.call(lambda: free.wait(60), timeout=0.05)
     assert lane.is_stuck
     free.set()
-    assert await lane.call(lambda: 2, timeout=5) == 2
+    assert await lane.call(lambda: 2, timeout=60) == 2
     assert not lane.is_stuck
 
 
@@ -90,7 +90,7 @@ async def test_a_function_that_cancels_itself_does_not_cancel_the_caller(lane):
         raise asyncio.CancelledError
 
     with pytest.raises(LaneError, match="cancelled itself"):
-        await lane.call(cancel, timeout=5)
+        await lane.call(cancel, timeout=60)
 
 
 @pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt])
@@ -99,8 +99,8 @@ async def test_a_function_cannot_end_the_program_or_the_lane(lane, error):
         raise error
 
     with pytest.raises(LaneError, match="end the program"):
-        await lane.call(leave, timeout=5)
-    assert await lane.call(lambda: 3, timeout=5) == 3
+        await lane.call(leave, timeout=60)
+    assert await lane.call(lambda: 3, timeout=60) == 3
 
 
 async def test_a_fault_of_a_background_task_is_told(lane, strays):
@@ -110,9 +110,9 @@ async def test_a_fault_of_a_background_task_is_told(lane, strays):
 
         asyncio.get_running_loop().create_task(fail())
 
-    await lane.call(start, timeout=5)
+    await lane.call(start, timeout=60)
     for _ in range(100):
-        await lane.call(lambda: None, timeout=5)
+        await lane.call(lambda: None, timeout=60)
         if strays:
             break
         await asyncio.sleep(0.01)

@@ -14,7 +14,7 @@ from tenuto.tool.process.process import shell_environment
 from tests.guard.repositories import git, make_repository
 
 SECRET = "SECRET-d41d8cd98f"
-SECONDS = 5
+SECONDS = 60
 """How long a line that was judged to only read may run before it is killed."""
 LINES = Path(__file__).with_name("shell_lines.txt")
 

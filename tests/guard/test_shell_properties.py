@@ -59,7 +59,7 @@ def _bash(line: str, cwd: Path) -> bytes:
         env=environ,
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        timeout=5,
+        timeout=60,
         check=False,
     )
     return done.stdout
@@ -129,7 +129,7 @@ def test_what_bash_cannot_read_is_not_understood_either(text: str) -> None:
     if "\0" in text or read_line(text).problem:
         return
     done = subprocess.run(
-        ["/bin/bash", "-n", "-c", f"\n{text}"], env={"LC_ALL": "C.UTF-8"}, capture_output=True, timeout=5, check=False
+        ["/bin/bash", "-n", "-c", f"\n{text}"], env={"LC_ALL": "C.UTF-8"}, capture_output=True, timeout=60, check=False
     )
     assert done.returncode == 0
 

@@ -25,7 +25,7 @@ from tests.model.views import load_blob, request, user
 pytestmark = [pytest.mark.matrix, pytest.mark.usefixtures("task_start")]
 
 FOR_EVER = 3600.0
-PATIENCE = 60.0
+PATIENCE = 120.0
 REQUEST = request("openai-chat", [user("hi")])
 
 

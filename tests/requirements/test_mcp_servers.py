@@ -208,6 +208,6 @@ async def test_a_cancelled_call_of_a_real_server_leaves_it_usable(tmp_path, conf
         await running.send("go")
         await running.until(ToolOutputEvent, timeout=60)
         await running.runtime.submit(InterruptOperation(session_id=running.runtime.session_id))
-        await asyncio.wait_for(running.runtime.wait_settled(), 20)
+        await asyncio.wait_for(running.runtime.wait_settled(), 60)
         await running.ask("again")
         assert "still here" in text_of(running.of(ToolResultEvent)[-1].message.parts)

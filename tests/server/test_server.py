@@ -69,13 +69,13 @@ async def test_one_connection_serves_many_requests_and_chunked_bodies() -> None:
 
 async def test_a_client_that_leaves_is_noticed() -> None:
     slow = Reply("word " * 400, delay_per_event=0.02, chunk_size=5)
-    async with ScriptedServer([slow, Hang(60), Hang(60, headers_first=True)]) as server:
+    async with ScriptedServer([slow, Hang(), Hang(headers_first=True)]) as server:
         for number in range(3):
             async with httpx.AsyncClient(timeout=0.3) as client:
                 with pytest.raises((httpx.TimeoutException, TimeoutError)):
                     async with asyncio.timeout(0.3):
                         await send(server, client)
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(60):
                 while not server.requests[number].ended:
                     await asyncio.sleep(0.01)
         assert [request.aborted for request in server.requests] == [True, True, True]
@@ -184,7 +184,7 @@ def test_as_a_process_it_writes_its_port_and_can_be_asked(tmp_path: Path) -> Non
     command = [sys.executable, "-m", "tests.server", "--script", "hello", "--port-file", str(port_file)]
     with subprocess.Popen(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}) as process:
         try:
-            deadline = time.monotonic() + 20
+            deadline = time.monotonic() + 120
             while not port_file.exists() and time.monotonic() < deadline:
                 time.sleep(0.02)
             base = f"http://127.0.0.1:{int(port_file.read_text())}"
@@ -197,7 +197,7 @@ def test_as_a_process_it_writes_its_port_and_can_be_asked(tmp_path: Path) -> Non
             assert '"bash"' in httpx.post(f"{base}/v1/chat/completions", json=BODY).text
         finally:
             process.send_signal(signal.SIGTERM)
-        assert process.wait(10) == 0
+        assert process.wait(120) == 0
 
 
 def answers(request_messages: list[dict[str, Any]]) -> Reply:

@@ -21,7 +21,7 @@ import pyte
 from tests.terminal.modes import Modes
 from tests.tui.first_paint.pseudo import NOT_FOR_PYTE
 
-PATIENCE = 40.0
+PATIENCE = 120.0
 """Seconds; a hang guard, not a measure."""
 UNENDED = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b]*\x1b?|[PX^_][^\x1b]*\x1b?)?\Z")
 QUESTIONS: dict[bytes, bytes] = {

@@ -12,7 +12,7 @@ import signal
 import struct
 import termios
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pyte
@@ -89,21 +89,21 @@ class CommandTerminal:
             self._text_of = len(self.output)
         return self._text
 
-    def wait_for(self, text: str) -> str:
-        """Wait until a text shows."""
+    def wait_until(self, condition: Callable[[], object], what: str) -> str:
+        """Take in what the program writes until a condition is fulfilled; return the screen."""
         deadline = time.monotonic() + PATIENCE
-        while text not in self.text():
-            assert time.monotonic() < deadline, f"never came: {text!r}\n{frame(self.text())}"
+        while not condition():
+            assert time.monotonic() < deadline, f"never came: {what}\n{frame(self.text())}"
             self.read()
         return self.text()
 
+    def wait_for(self, text: str) -> str:
+        """Wait until a text shows."""
+        return self.wait_until(lambda: text in self.text(), repr(text))
+
     def wait_until_gone(self, text: str) -> str:
         """Wait until a text shows no more."""
-        deadline = time.monotonic() + PATIENCE
-        while text in self.text():
-            assert time.monotonic() < deadline, f"never went: {text!r}\n{frame(self.text())}"
-            self.read()
-        return self.text()
+        return self.wait_until(lambda: text not in self.text(), f"no {text!r}")
 
     def has_ended(self) -> bool:
         """Whether the program has ended, by itself or not."""

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from tenuto.tui.machine.approval import GRACE
 
-PATIENCE = 30.0
+PATIENCE = 120.0
 """Seconds to wait for anything; a hang guard, not a measure."""
 POLL = 0.03
 BIN = Path(sys.executable).parent

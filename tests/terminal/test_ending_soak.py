@@ -51,7 +51,7 @@ That it is held it says by a file of its own: before that the interpreter may st
 signal in its own ways (SIGINT in the `site` module: with 1), whatever the program does.
 """
 STUBBORN = "trap '' TERM HUP INT; sleep {mark} & sleep {mark}"
-PATIENCE = 60.0
+PATIENCE = 120.0
 """Seconds; a hang guard on a busy machine, not a measure."""
 
 SCREENS = {"full": (), "inline": ("--inline",), "plain": ("--screen-reader",)}

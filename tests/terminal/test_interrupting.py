@@ -49,7 +49,7 @@ def test_esc_ends_a_running_command_and_the_session_goes_on(place: Workplace) ->
     screen.wait_until(lambda _: processes("sleep", number), "the command runs")
     screen.wait_for("begun")
     screen.keys("Escape")
-    screen.wait_until(lambda _: not processes("sleep", number), "the command has ended", timeout=5.0)
+    screen.wait_until(lambda _: not processes("sleep", number), "the command has ended")
     screen.wait_settled("interrupted")
     screen.submit("are you there?")
     screen.wait_settled("I am still here.")

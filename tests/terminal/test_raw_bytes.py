@@ -68,9 +68,9 @@ def test_t39_r088_only_our_own_sequences_reach_the_terminal(place: Workplace, op
             if not text.startswith("@"):
                 terminal.write(b"\r")
             settle(terminal)
+        terminal.wait_until(lambda: b"\x1b]777;notify;" in terminal.output, "a notification")
     finally:
         terminal.close()
-    assert b"\x1b]777;notify;" in terminal.output, terminal.text()
     assert strange_bytes(terminal.output) == []
 
 
@@ -98,8 +98,9 @@ def test_r088_what_a_user_pastes_is_sent_as_it_is_and_painted_safely(
         shown = next(row for row in terminal.text().split("\n") if "now go" in row)
         assert re.sub(" +", " ", shown).strip() == "❯ if admin then 界 now go"
         terminal.write(b"\r")
-        settle(terminal)
+        terminal.wait_until(lambda: server.requests, "the request")
         assert server.requests[-1].last_user.startswith(pasted.replace("go", "now go"))
+        settle(terminal)
         terminal.write(b"\x1b[A\x1b[A")
         terminal.wait_for("of mine")
         settle(terminal, 0.5)

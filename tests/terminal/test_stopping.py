@@ -167,7 +167,7 @@ def test_going_on_is_noticed_whichever_thread_hears_of_it(place, options):
     screen.tmux("send-keys", "-R", "-t", "main")
     screen.wait_gone("half a draft")
     assert ctypes.CDLL(None).tgkill(pid, other, signal.SIGCONT) == 0
-    screen.wait_for("half a draft", timeout=10)
+    screen.wait_for("half a draft")
 
 
 def test_r080_inline_nothing_of_the_bottom_is_left_behind(place):

@@ -96,7 +96,7 @@ def test_esc_and_then_kill_while_the_notes_are_written(place: Workplace):
     hanging = True
 
     def script(request: Request) -> Reply | Hang:
-        return Hang(60) if hanging and is_summary_request(request) else talk(request)
+        return Hang() if hanging and is_summary_request(request) else talk(request)
 
     place.serve(script)
     screen = place.start("--mode", "auto", rows=40)

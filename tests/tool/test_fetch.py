@@ -34,7 +34,7 @@ async def serve(routes: dict[str, bytes | None]) -> AsyncIterator[str]:
         path = (await reader.readline()).split()[1].decode()
         reply = routes.get(path, answer(b"gone", status="404 Not Found"))
         if reply is None:
-            await asyncio.sleep(60)
+            await asyncio.sleep(600)
         else:
             writer.write(reply.removeprefix(b"+"))
             try:
@@ -157,7 +157,7 @@ async def test_s24_a_name_that_changes_its_address_after_the_look_up_gets_no_byt
     url = f"{scheme}://127.0.0.1:{server.sockets[0].getsockname()[1]}/?what=blind"
     async with server:
         assert "private address 127.0.0.1" in await bench.error("fetch", url=url)
-        await asyncio.wait_for(over.wait(), 10)
+        await asyncio.wait_for(over.wait(), 60)
     assert got == [b""]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import subprocess
@@ -37,7 +38,6 @@ from tenuto.tool.process.process import start_command
 async def run():
     folder = Path(sys.argv[1])
     command = start_command(sys.argv[2], folder, os.environ, Collector(lambda: folder / "log"), folder / "running")
-    await asyncio.sleep(0.5)
     print(command.pid, flush=True)
     await asyncio.sleep(600)
 
@@ -46,17 +46,21 @@ asyncio.run(run())
 
 
 def wait_for(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.02)
 
 
-def killed(folder: Path, command: str) -> None:
-    """Have a process start a command, and kill it without a chance to clean up; and the launcher, which would."""
+def killed(folder: Path, command: str, seconds: str, sleepers: int = 1) -> None:
+    """Have a process start a command, and kill it without a chance to clean up; and the launcher, which would.
+
+    So many processes of the command sleep before.
+    """
     owner = subprocess.Popen([sys.executable, "-c", OWNER, str(folder), command], stdout=subprocess.PIPE)
     assert owner.stdout is not None
     launcher = int(owner.stdout.readline())
+    wait_for(lambda: len(named(f"sleep\0{seconds}\0")) == sleepers)
     owner.send_signal(signal.SIGSTOP)
     os.kill(launcher, signal.SIGKILL)
     owner.kill()
@@ -76,18 +80,18 @@ def named(mark: str) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    "command",
+    ("command", "sleepers"),
     [
-        "sleep {n}",
-        "sleep {n} & sleep {n}; true",
-        "(trap '' TERM; sleep {n}; sleep {n}) & exec sleep {n}",
-        "env -i sleep {n}; true",
-        "nohup sleep {n} >/dev/null 2>&1 & sleep {n}",
+        ("sleep {n}", 1),
+        ("sleep {n} & sleep {n}; true", 2),
+        ("(trap '' TERM; sleep {n}; sleep {n}) & exec sleep {n}", 2),
+        ("env -i sleep {n}; true", 1),
+        ("nohup sleep {n} >/dev/null 2>&1 & sleep {n}", 2),
     ],
 )
-def test_s6_what_survived_is_named_and_ended_with_its_children(tmp_path, command):
+def test_s6_what_survived_is_named_and_ended_with_its_children(tmp_path, command, sleepers):
     seconds = f"30{os.getpid()}.5"
-    killed(tmp_path, command.format(n=seconds))
+    killed(tmp_path, command.format(n=seconds), seconds, sleepers)
     assert named(seconds)
     (left,) = end_left_commands(tmp_path / "running")
     assert left.ended
@@ -102,7 +106,7 @@ def test_s6_what_survived_is_named_and_ended_with_its_children(tmp_path, command
 
 def test_s6_the_shell_is_gone_and_its_child_lives(tmp_path):
     seconds = f"31{os.getpid()}.5"
-    killed(tmp_path, f"sleep {seconds} & echo")
+    killed(tmp_path, f"sleep {seconds} & echo", seconds)
     (left,) = end_left_commands(tmp_path / "running")
     assert left.ended
     assert named(seconds) == []
@@ -110,19 +114,20 @@ def test_s6_the_shell_is_gone_and_its_child_lives(tmp_path):
 
 def test_s6_what_went_its_own_way_is_let_go(tmp_path):
     seconds = f"32{os.getpid()}.5"
-    killed(tmp_path, f"setsid sleep {seconds} & sleep 0.1")
+    killed(tmp_path, f"setsid sleep {seconds} & sleep 0.1", seconds)
     try:
         wait_for(lambda: len(named(seconds)) == 1)
         end_left_commands(tmp_path / "running")
         assert named(seconds)
     finally:
         for pid in named(seconds):
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 def test_s6_killed_before_its_process_was_written_down_it_is_found_by_its_word(tmp_path):
     seconds = f"33{os.getpid()}.5"
-    killed(tmp_path, f"sleep {seconds} & sleep {seconds}")
+    killed(tmp_path, f"sleep {seconds} & sleep {seconds}", seconds, 2)
     (path,) = (tmp_path / "running").iterdir()
     first, _, second = path.read_bytes().partition(b"\n")
     for cut in (b"", b"\n", b"\n" + second[:5]):

@@ -30,7 +30,7 @@ from tenuto.tui.state.item import AssistantItem
 from tenuto.tui.state.state import UiState
 from tests.tui.full.support import Clock
 
-PATIENCE = 20.0
+PATIENCE = 120.0
 FINISHED = Bell("finished", 60.0)
 XTERM = {"TERM": "xterm-256color"}
 

@@ -91,7 +91,7 @@ async def test_without_a_tool_it_says_which_one_to_install(tools: Tools) -> None
 
 async def test_a_program_that_hangs_is_given_up(tools: Tools, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(images.run_helper, "__defaults__", (0.2,))
-    tools.add("wl-paste", "exec sleep 60")
+    tools.add("wl-paste", "exec sleep 600")
     assert (await tools.read(WAYLAND_DISPLAY="wayland-0")).problem
 
 

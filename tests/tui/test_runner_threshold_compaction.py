@@ -129,7 +129,7 @@ async def test_the_screen_shows_compacting_meanwhile_asks_nothing_and_is_not_cle
 
 
 async def test_esc_during_it_puts_the_prompt_back_into_the_editor(tmp_path):
-    async with screen(tmp_path, talk(LONG, Hang(30))) as shown:
+    async with screen(tmp_path, talk(LONG, Hang())) as shown:
         count = await ask_until_it_compacts(shown)
         await until(lambda: summary_requests(shown.server))
         shown.runner.handle(Escape())

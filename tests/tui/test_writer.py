@@ -12,7 +12,7 @@ from tenuto.tui.inline.output import FRAME_CHARACTERS, split_frame
 from tenuto.tui.terminal.terminal import Terminal
 from tenuto.tui.terminal.writer import STALLED_BYTES, TerminalWriter
 
-PATIENCE = 20.0
+PATIENCE = 120.0
 
 
 class Slow:

@@ -380,8 +380,9 @@ class Agent:
         """Run a slash command, as `/compact names of functions`, and wait until the session is idle.
 
         The answer's `text` is what the command says, or the last answer of the model where the command has it work:
-        a skill, a command file, `/review`. One that could not be done has `failed`, and the `error` says why. A command
-        that opens another session takes the agent there.
+        a skill, a command file, `/review`. What could not be done has `failed`, and `error` says why. A command that
+        opens another session takes the agent there.
+
         Args:
             line: The command; its `/` may be left out.
             schema: What the answer has to be, where the model works.
@@ -390,8 +391,7 @@ class Agent:
 
         Raises:
             UsageError: For a command that there is not.
-            AgentBusyError: As with `run`.
-            AgentClosedError: As with `run`.
+            AgentBusyError, AgentClosedError: As with `run`.
 
         """
         check_given({"line": line, "timeout": timeout})

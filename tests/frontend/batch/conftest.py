@@ -18,7 +18,7 @@ from tests.server import Call, Hang, Reply, Request
 
 TENUTO = [sys.executable, "-m", "tenuto"]
 MODEL = "openai-chat/test"
-PATIENCE = 40.0
+PATIENCE = 120.0
 
 
 class Bench:

@@ -103,7 +103,7 @@ def test_l5_ctrl_c_ends_agents_on_ray_in_order(bench: Bench, cluster, ended):
     agents = raylets_with_agents(nodes.process.pid)
     assert len(agents) == 1
     process.send_signal(signal.SIGINT)
-    output, errors = process.communicate(timeout=60)
+    output, errors = process.communicate(timeout=120)
     assert process.returncode == 130, output + errors
     wait_until(lambda: not any(is_alive(agent) for agent in agents))
     wait_until(lambda: any("Interrupted before" in one.read_text() for one in bench.folder.rglob("events.jsonl")))

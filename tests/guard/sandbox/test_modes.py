@@ -14,7 +14,7 @@ from tenuto.guard.kinds import kinds_of
 from tenuto.guard.rules import read_rule
 from tenuto.guard.sandbox.machine import find_machine
 from tenuto.guard.subject import Allow, ApprovalSubject, Ask, Refuse
-from tenuto.protocol.event import ApprovalRequestedEvent, NoticeEvent, ToolStartedEvent
+from tenuto.protocol.event import ApprovalRequestedEvent, NoticeEvent, ToolOutputEvent, ToolStartedEvent
 from tenuto.protocol.operation import AnswerApprovalOperation, MoveToBackgroundOperation
 from tenuto.protocol.part import text_of
 from tests.core.harness import agent, one_call_each
@@ -179,15 +179,14 @@ async def test_a_command_of_the_user_is_not_held(tmp_path):
 async def test_a_running_command_can_be_moved_to_the_background(tmp_path, sandboxed):
     if sandboxed and os.environ.get("TENUTO_SANDBOX__ENABLED") == "false":
         pytest.skip(f"no sandbox is used here; this machine has {find_machine()}")
-    script = one_call_each(Call("bash", {"command": "echo begun; sleep 3; echo over"}))
+    script = one_call_each(Call("bash", {"command": "echo begun; while [ ! -e go ]; do sleep 0.05; done; echo over"}))
     async with agent(tmp_path, script, sandboxed=sandboxed) as running:
         await running.send("go")
         await running.until(ToolStartedEvent)
         context = running.runtime.live.tool_context
         async with asyncio.timeout(20):
-            while not context.waited_for:
+            while not context.waited_for or not any("begun" in one.text for one in running.of(ToolOutputEvent)):
                 await asyncio.sleep(0.02)
-        await asyncio.sleep(0.5)
         await running.runtime.submit(MoveToBackgroundOperation(session_id=running.session.id))
         async with asyncio.timeout(20):
             while not tool_texts(running):
@@ -199,6 +198,7 @@ async def test_a_running_command_can_be_moved_to_the_background(tmp_path, sandbo
         assert job.is_running
         assert job.asked_for
         assert job.is_confined is sandboxed
+        (tmp_path / "work" / "go").touch()
         async with asyncio.timeout(20):
             while job.is_running:
                 await asyncio.sleep(0.05)

@@ -157,7 +157,7 @@ async def test_what_is_put_back_follows_no_link(kind, line):
 @pytest.mark.parametrize("output", ["", "echo begun; "])
 async def test_an_interrupted_command_is_put_back_as_well(kind, output):
     with places(kind) as made:
-        task = asyncio.create_task(made.run(f"{output}echo x > CLAUDE.md; echo x > AGENTS.md; sleep 60"))
+        task = asyncio.create_task(made.run(f"{output}echo x > CLAUDE.md; echo x > AGENTS.md; sleep 600"))
         async with asyncio.timeout(30):
             while not (made.work / "CLAUDE.md").exists():
                 await asyncio.sleep(0.05)

@@ -138,7 +138,7 @@ async def begin_compaction(running: Agent, focus: str | None = None) -> str:
 
 
 async def compact(running: Agent, focus: str | None = None) -> TaskFinishedEvent:
-    finished = await asyncio.wait_for(running.runtime.wait_for(await begin_compaction(running, focus)), 20)
+    finished = await asyncio.wait_for(running.runtime.wait_for(await begin_compaction(running, focus)), 60)
     assert finished is not None
     return finished
 
@@ -149,10 +149,10 @@ async def interrupt(running: Agent) -> None:
 
 async def change_model(running: Agent, model: str) -> None:
     operation = ChangeModelOperation(session_id=running.runtime.session_id, model=model)
-    await asyncio.wait_for(running.runtime.wait_for(await running.runtime.submit(operation)), 20)
+    await asyncio.wait_for(running.runtime.wait_for(await running.runtime.submit(operation)), 60)
 
 
-async def until(condition: Callable[[], bool], timeout: float = 10) -> None:
+async def until(condition: Callable[[], bool], timeout: float = 60) -> None:
     async with asyncio.timeout(timeout):
         while not condition():
             await asyncio.sleep(0.005)

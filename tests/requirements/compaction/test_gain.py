@@ -26,7 +26,7 @@ async def test_t10_a_compaction_that_saves_under_a_tenth_asks_and_a_yes_does_it(
         assert go.value in describe_outcome(question), "where nothing can be picked it says how"
 
         assert await run_command(running.runtime, f"/{question.command} {go.value}") == []
-        await asyncio.wait_for(running.runtime.wait_settled(), 20)
+        await asyncio.wait_for(running.runtime.wait_settled(), 60)
         assert compactions(running)[0].focus == "the names"
         assert str(compactions(running)[0].first_kept_index) == go.value.split()[1]
 

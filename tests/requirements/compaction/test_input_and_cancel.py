@@ -65,14 +65,14 @@ async def test_r043_what_is_typed_is_shown_and_on_disk_at_once_and_sent_afterwar
             assert queued_texts(running) == list(THREE[:number])
             assert text.encode() in log_of(running)
         assert not ends(running), "all that happened during the compaction"
-        await asyncio.wait_for(running.runtime.wait_settled(), 10)
+        await asyncio.wait_for(running.runtime.wait_settled(), 60)
         assert [text_of(event.parts) for event in running.of(UserMessageEvent)][-3:] == list(THREE)
         assert queued_texts(running) == []
 
 
 @pytest.mark.parametrize("how", ["cancelled", "refused"])
 async def test_r043_after_a_compaction_that_came_to_nothing_the_texts_are_queued_or_sent(tmp_path, how):
-    summary = Hang(30) if how == "cancelled" else HttpError(401, "invalid x-api-key", delay=0.3)
+    summary = Hang() if how == "cancelled" else HttpError(401, "invalid x-api-key", delay=0.3)
     async with agent(tmp_path, talk(summary=summary), options={"window": 32_000}) as running:
         await fill(running)
         submission = await begin_compaction(running)
@@ -82,18 +82,18 @@ async def test_r043_after_a_compaction_that_came_to_nothing_the_texts_are_queued
         if how == "cancelled":
             await interrupt(running)
         await asyncio.wait_for(running.runtime.wait_for(submission), 30)
-        await asyncio.wait_for(running.runtime.wait_settled(), 10)
+        await asyncio.wait_for(running.runtime.wait_settled(), 60)
         if how == "cancelled":
             assert queued_texts(running) == list(THREE)
             assert running.of(QueueChangedEvent)[-1].waiting, "the queue waits for the user"
             await running.runtime.submit_prompt(())
-            await asyncio.wait_for(running.runtime.wait_settled(), 10)
+            await asyncio.wait_for(running.runtime.wait_settled(), 60)
         assert [text_of(event.parts) for event in running.of(UserMessageEvent)][-3:] == list(THREE)
 
 
 async def test_r043_killed_during_the_compaction_the_texts_are_there_in_order_after_a_resume(tmp_path):
     """T-10"""
-    with ServerThread(talk(summary=Hang(60)), window=32_000) as slow:
+    with ServerThread(talk(summary=Hang()), window=32_000) as slow:
         environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHONPATH": str(TYPIST.parents[3])}
         process = subprocess.Popen(
             [sys.executable, str(TYPIST), str(tmp_path), *THREE],
@@ -105,17 +105,17 @@ async def test_r043_killed_during_the_compaction_the_texts_are_there_in_order_af
         try:
             assert process.stdout is not None
             assert process.stdout.readline() == "typed\n"
-            assert any(map(is_summary_request, slow.requests))
+            await until(lambda: any(map(is_summary_request, slow.requests)))
         finally:
             process.send_signal(signal.SIGKILL)
-            process.communicate(timeout=10)
+            process.communicate(timeout=120)
     async with ScriptedServer(talk(), window=32_000) as server, reopened(tmp_path, server, resume_latest=True) as again:
         assert queued_texts(again) == list(THREE)
         assert not starts(again)
         assert not compactions(again)
         assert not server.requests, "nothing is sent before the user says so"
         await again.runtime.submit_prompt(())
-        await asyncio.wait_for(again.runtime.wait_settled(), 10)
+        await asyncio.wait_for(again.runtime.wait_settled(), 60)
         assert [text_of(event.parts) for event in again.of(UserMessageEvent)][-3:] == list(THREE)
 
 
@@ -137,7 +137,7 @@ async def test_r044_texts_queued_before_a_compaction_are_all_there_after_it(tmp_
         for request in summary_requests(running):
             assert not any(text.encode() in request.raw for text in THREE), "R-045"
         await running.runtime.submit_prompt(())
-        await asyncio.wait_for(running.runtime.wait_settled(), 10)
+        await asyncio.wait_for(running.runtime.wait_settled(), 60)
         assert [text_of(event.parts) for event in running.of(UserMessageEvent)][-3:] == list(THREE)
 
 
@@ -150,7 +150,7 @@ async def test_r044_a_queued_text_can_be_taken_back_while_it_compacts(tmp_path):
         second = running.session.state.queue[1].seq
         session_id = running.runtime.session_id
         await running.runtime.submit(EditQueueOperation(session_id=session_id, target=second, action="delete"))
-        await asyncio.wait_for(running.runtime.wait_settled(), 10)
+        await asyncio.wait_for(running.runtime.wait_settled(), 60)
         sent = [text_of(event.parts) for event in running.of(UserMessageEvent)]
         assert sent[-2:] == [THREE[0], THREE[2]]
         assert len(compactions(running)) == 1

@@ -45,9 +45,9 @@ async def answer(running, number: int, decision: str) -> None:
 
 
 async def wait_for_compaction(running, compacting) -> None:
-    submission = await asyncio.wait_for(compacting, 20)
-    await asyncio.wait_for(running.runtime.wait_for(submission), 20)
-    await asyncio.wait_for(running.runtime.wait_settled(), 20)
+    submission = await asyncio.wait_for(compacting, 60)
+    await asyncio.wait_for(running.runtime.wait_for(submission), 60)
+    await asyncio.wait_for(running.runtime.wait_settled(), 60)
 
 
 @pytest.mark.parametrize("decisions", [("once",), ("session",), ("once", "deny"), ("deny", "once"), ("once", "once")])
@@ -84,13 +84,13 @@ async def test_d2b_with_an_open_question_and_nothing_to_compact_the_task_goes_on
     async with agent(tmp_path, script, mode="ask", options={"window": 32_000}) as running:
         await running.send("clean up")
         await running.until(ApprovalRequestedEvent)
-        await asyncio.wait_for(begin_compaction(running), 10)
+        await asyncio.wait_for(begin_compaction(running), 60)
         (end,) = ends(running)
         assert end.needless
         assert "nothing to compact" in (end.error or "")
         assert running.runtime.live.approvals.is_open, "the question stands"
         await answer(running, 1, decision)
-        settled = await asyncio.wait_for(running.runtime.wait_settled(), 20)
+        settled = await asyncio.wait_for(running.runtime.wait_settled(), 60)
         assert settled.outcome == "completed"
         assert steps(tmp_path) == (["begun", "ended"] if decision == "once" else [])
         assert len(step_requests(running)) == 2
@@ -104,7 +104,7 @@ async def test_d2b_a_running_command_is_not_stopped_for_nothing(tmp_path):
         await until(lambda: steps(tmp_path) == ["begun"])
         await begin_compaction(running)
         assert ends(running)[0].needless
-        settled = await asyncio.wait_for(running.runtime.wait_settled(), 20)
+        settled = await asyncio.wait_for(running.runtime.wait_settled(), 60)
         assert settled.outcome == "completed"
         assert steps(tmp_path) == ["begun", "ended"]
         assert not any("was stopped" in event.text for event in running.of(NoticeEvent))

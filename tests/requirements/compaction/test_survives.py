@@ -140,7 +140,7 @@ async def test_r039_after_a_manual_one_at_rest_nothing_goes_on(tmp_path):
 
 
 async def test_r039_after_a_manual_one_in_mid_task_it_stops_and_says_how_to_go_on(tmp_path):
-    slow = Reply("step", tool_calls=[Call("bash", {"command": "sleep 30"})])
+    slow = Reply("step", tool_calls=[Call("bash", {"command": "sleep 600"})])
     script = talk(in_turn(*[Reply(LONG_ANSWER)] * 6, slow))
     async with agent(tmp_path, script, options={"window": 32_000}) as running:
         await fill(running)
@@ -174,16 +174,15 @@ async def test_r040_an_open_approval_outlives_the_wish_to_compact_unanswered(tmp
     async with agent(tmp_path, wanting_approval(), mode="ask", options={"window": 32_000}) as running:
         asked = await ask_for_approval(running)
         compacting = asyncio.ensure_future(begin_compaction(running))
-        await asyncio.sleep(0.3)
-        assert any("waits for your answer" in event.text for event in running.of(NoticeEvent))
+        await until(lambda: any("waits for your answer" in event.text for event in running.of(NoticeEvent)))
         assert not running.of(ApprovalResolvedEvent), "nobody answered for the user"
         assert not starts(running)
         assert running.runtime.live.approvals.is_open
         session_id = running.runtime.session_id
         answer = AnswerApprovalOperation(session_id=session_id, request_id=asked.request_id, decision="deny")
         await running.runtime.submit(answer)
-        submission = await asyncio.wait_for(compacting, 10)
-        await asyncio.wait_for(running.runtime.wait_for(submission), 10)
+        submission = await asyncio.wait_for(compacting, 60)
+        await asyncio.wait_for(running.runtime.wait_for(submission), 60)
         assert len(compactions(running)) == 1
         assert running.of(ApprovalResolvedEvent)[0].decision == "deny"
         kinds = [type(event) for event in running.events]
@@ -201,8 +200,8 @@ async def test_r040_asked_for_twice_while_an_approval_is_open_it_runs_once(tmp_p
             session_id=running.runtime.session_id, request_id=asked.request_id, decision="deny"
         )
         await running.runtime.submit(answer)
-        for submission in await asyncio.wait_for(asyncio.gather(*twice), 10):
-            await asyncio.wait_for(running.runtime.wait_for(submission), 10)
+        for submission in await asyncio.wait_for(asyncio.gather(*twice), 60):
+            await asyncio.wait_for(running.runtime.wait_for(submission), 60)
         assert len(starts(running)) == len(ends(running)) == 1
         assert not ends(running)[0].aborted
         assert len(compactions(running)) == 1

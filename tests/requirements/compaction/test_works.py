@@ -300,9 +300,9 @@ async def test_r014_what_happens_during_a_compaction_does_not_throw_its_summary_
         await running.runtime.submit(ChangeModeOperation(session_id=session_id, mode="plan"))
         await running.runtime.submit(SetTitleOperation(session_id=session_id, title="meanwhile"))
         await change_model(running, "openai-chat/test-small")
-        finished = await asyncio.wait_for(running.runtime.wait_for(submission), 10)
+        finished = await asyncio.wait_for(running.runtime.wait_for(submission), 60)
         assert finished.outcome == "completed"
-        await asyncio.wait_for(running.runtime.wait_settled(), 10)
+        await asyncio.wait_for(running.runtime.wait_settled(), 60)
         assert [entry.rung for entry in compactions(running)] == ["same prefix"]
         assert len(summary_requests(running)) == 1, "paid for once"
         last = step_requests(running)[-1]
@@ -402,7 +402,7 @@ async def test_r016_killed_in_the_middle_the_session_is_as_before(tmp_path):
             view = list(running.session.get_llm_history())
             log = running.session.directory / "events.jsonl"
         before = log.read_bytes()
-    with ServerThread(talk(summary=Hang(60)), window=32_000) as slow:
+    with ServerThread(talk(summary=Hang()), window=32_000) as slow:
         environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TENUTO_HOME": str(tmp_path / "home")}
         command = [sys.executable, "-m", "tenuto", "-p", "/compact", "-c", "--model", "openai-chat/test"]
         process = subprocess.Popen(
@@ -417,7 +417,7 @@ async def test_r016_killed_in_the_middle_the_session_is_as_before(tmp_path):
             await until(lambda: any(map(is_summary_request, slow.requests)), 20)
         finally:
             process.send_signal(signal.SIGKILL)
-            process.wait(10)
+            process.wait(120)
     assert log.read_bytes() == before
     async with ScriptedServer(talk(), window=32_000) as server, reopened(tmp_path, server, resume_latest=True) as again:
         assert list(again.session.get_llm_history()) == view

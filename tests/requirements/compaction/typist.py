@@ -25,11 +25,10 @@ async def main(place: Path, texts: list[str]) -> None:
         await runtime.wait_settled()
     await runtime.submit(CompactSessionOperation(session_id=runtime.session_id))
     await compacting.wait()
-    await asyncio.sleep(0.2)
     for text in texts:
         await runtime.submit_prompt((TextPart(text=text),))
     print("typed", flush=True)
-    await asyncio.sleep(60)
+    await asyncio.sleep(600)
 
 
 asyncio.run(main(Path(sys.argv[1]), sys.argv[2:]))

@@ -162,7 +162,7 @@ async def provoke(running: Agent, reason: str) -> str:
     if reason == "manual":
         return (await compact(running)).outcome
     if reason == "switch to a smaller model":
-        finished = await asyncio.wait_for(running.runtime.wait_for(await begin_switch(running)), 20)
+        finished = await asyncio.wait_for(running.runtime.wait_for(await begin_switch(running)), 60)
         assert finished is not None, "it was compacted first"
         return finished.outcome
     prompt = {
@@ -178,12 +178,12 @@ async def provoke_and_cancel(running: Agent, reason: str) -> None:
     begin = {"manual": begin_compaction, "switch to a smaller model": begin_switch}.get(reason)
     sending = asyncio.ensure_future(begin(running) if begin else provoke(running, reason))
     await running.until(CompactionProgressEvent)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not summary_requests(running.server):
             await asyncio.sleep(0.005)
     await interrupt(running)
-    await asyncio.wait_for(sending, 10)
-    await asyncio.wait_for(running.runtime.wait_settled(), 10)
+    await asyncio.wait_for(sending, 60)
+    await asyncio.wait_for(running.runtime.wait_settled(), 60)
 
 
 # --- what must hold ---

@@ -66,6 +66,7 @@ def test_t10_r043_typed_during_a_compaction_killed_and_resumed_three_messages_ar
             for text in TYPED:
                 first.write(text.encode() + b"\r")
                 first.wait_for(text)
+            first.wait_for("3 queued")  # the last may still be in the prompt
             os.kill(first.pid, signal.SIGKILL)
         finally:
             first.close()
@@ -81,9 +82,7 @@ def test_t10_r043_typed_during_a_compaction_killed_and_resumed_three_messages_ar
             assert len(server.requests) == seen, "nothing is sent before the user says so"
             again.write(b"\r")
             again.wait_for("well done")
-            deadline = time.monotonic() + 20
-            while len(server.requests) < seen + 3 and time.monotonic() < deadline:
-                again.read()
+            again.wait_until(lambda: len(server.requests) >= seen + 3, "the requests")
             assert asked_in_turn(server.requests[seen:]) == list(TYPED)
             assert not any(map(asks_for_summary, server.requests[seen:]))
             # The first request may go before a busy machine has read the server's list, which has the window.
@@ -111,8 +110,8 @@ async def press_esc(tmp_path: Path, reason: str, moment: float) -> bool:
         await running.until(CompactionStartEvent)
         await asyncio.sleep(moment)
         await interrupt(running)
-        await asyncio.wait_for(working, 10)
-        await asyncio.wait_for(running.runtime.wait_settled(), 10)
+        await asyncio.wait_for(working, 60)
+        await asyncio.wait_for(running.runtime.wait_settled(), 60)
         await check_whole(running, reason, before)
         await check_usable(running, reason)
         return not ends(running)[0].aborted

@@ -189,7 +189,7 @@ the window that was learned."""
 
 
 HOLDING: dict[str, AnyReply] = {
-    "no answer": Hang(30),
+    "no answer": Hang(),
     "between attempts": HttpError(429, "Rate limit reached, try again later.", headers={"retry-after": "20"}),
 }
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from tests.core.harness import PROTOCOLS, copy_sample
+from tests.examples import one_of
 from tests.server import Call, Cut, Reply, Request, ServerThread
 from tests.server.reply import AnyReply
 
@@ -62,11 +64,18 @@ class Done:
     errors: str
 
 
-@pytest.fixture(params=PROTOCOLS)
-def perform(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[..., Done]:
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Play each task over one protocol in every run, by turns, and over all of them with `--full`."""
+    number = re.match(r"test_task_(\d+)", metafunc.function.__name__)
+    if "protocol" in metafunc.fixturenames and number:
+        metafunc.parametrize("protocol", one_of(PROTOCOLS, int(number[1]) % len(PROTOCOLS)))
+
+
+@pytest.fixture
+def perform(tmp_path: Path, protocol: str) -> Callable[..., Done]:
     def run(play: Play, *options: str) -> Done:
         environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TENUTO_HOME": str(tmp_path / "home")}
-        command = [sys.executable, "-m", "tenuto", "-p", "do it", "--mode", "auto", "--model", f"{request.param}/test"]
+        command = [sys.executable, "-m", "tenuto", "-p", "do it", "--mode", "auto", "--model", f"{protocol}/test"]
         with ServerThread(play.answer) as server:
             done = subprocess.run(
                 [*command, "--output-format", "json", *options],

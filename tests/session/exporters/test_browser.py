@@ -39,7 +39,7 @@ def browse(file: Path, tmp_path: Path, fragment: str = "") -> str:
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ, start_new_session=True,
     )  # fmt: skip
     try:
-        shown, problems = process.communicate(timeout=60)
+        shown, problems = process.communicate(timeout=120)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         raise

@@ -188,7 +188,7 @@ def test_an_import_that_is_killed_leaves_no_session_and_the_next_one_clears_up(t
     path = big_source(tmp_path / "big.jsonl", 6_000)
     environ = {**os.environ, "TENUTO_HOME": str(tmp_path / "home"), "HOME": str(tmp_path)}
     running = subprocess.Popen([sys.executable, "-m", "tenuto", "import", str(path)], env=environ)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while not list((tmp_path / "home" / STAGING).glob("*/events.jsonl")) and time.monotonic() < deadline:
         time.sleep(0.01)
     running.send_signal(signal.SIGKILL)

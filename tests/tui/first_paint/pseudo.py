@@ -16,14 +16,15 @@ import struct
 import sys
 import termios
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Self
 
 import pyte
 
 NOT_FOR_PYTE = re.compile(rb"\x1b\[[<>=?][0-9;$]*[a-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b\[c|\x1b\[2[23];0t")
-PATIENCE = 60.0
+PASTES_OFF = b"\x1b[?2004l"
+PATIENCE = 120.0
 """Seconds; a hang guard, not a measure."""
 COLUMNS, ROWS = 200, 30
 SOURCES = Path(__file__).parents[3] / "src"
@@ -105,6 +106,28 @@ class Pseudo:
             if select.select([self.master], [], [], left)[0]:
                 self.output += os.read(self.master, 65_536)
 
+    def read_while(self, condition: Callable[[], object]) -> None:
+        """Take in what is drawn as long as this is so."""
+        deadline = time.monotonic() + PATIENCE
+        while condition():
+            assert time.monotonic() < deadline, "it stays so\n" + "\n".join(self.screen())
+            self.read(0.02)
+
+    def leave(self) -> int:
+        """Press Ctrl+D until the program begins to leave; return its exit code.
+
+        The second counts only when it is handled soon after the first: on a busy machine it takes more.
+        """
+        seen = len(self.output)
+        deadline = time.monotonic() + PATIENCE
+        while PASTES_OFF not in self.output[seen:]:
+            assert time.monotonic() < deadline, "it does not leave\n" + "\n".join(self.screen())
+            self.type(b"\x04")
+            pause = time.monotonic() + 0.3
+            while PASTES_OFF not in self.output[seen:] and time.monotonic() < pause:
+                self.read(0.02)
+        return self.wait()
+
     def read_until(self, what: bytes | Path, patience: float = PATIENCE, *, after: int = 0) -> None:
         """Take in what is drawn until these bytes have been, `after` those that were, or the file is there."""
         deadline = time.monotonic() + patience
@@ -121,14 +144,17 @@ class Pseudo:
         (code,) = struct.unpack("i", os.read(self._report, 4))
         return code
 
-    def is_restored(self, patience: float = 5.0) -> bool:
-        """Whether the terminal is, or is about to be, as it was before."""
-        deadline = time.monotonic() + patience
-        while termios.tcgetattr(self.slave) != self.before:
+    def is_restored(self) -> bool:
+        """Whether the terminal is, or is about to be, as it was before: its attributes, and what it was told to be."""
+        deadline = time.monotonic() + PATIENCE
+        self.read(0.05)
+        while termios.tcgetattr(self.slave) != self.before or not self._has_left():
             if time.monotonic() > deadline:
                 return False
             self.read(0.02)
-        self.read(0.05)
+        return True
+
+    def _has_left(self) -> bool:
         entered, left = self.output.rfind(b"\x1b[?1049h"), self.output.rfind(b"\x1b[?1049l")
         hidden, shown = self.output.rfind(b"\x1b[?25l"), self.output.rfind(b"\x1b[?25h")
         pastes, plain = self.output.rfind(b"\x1b[?2004h"), self.output.rfind(b"\x1b[?2004l")

@@ -588,7 +588,7 @@ async def test_who_is_told_to_leave_before_there_is_a_screen_leaves() -> None:
     runtime = FakeRuntime()
 
     async def opening() -> None:
-        await asyncio.sleep(60)
+        await asyncio.sleep(600)
 
     themes = ThemeChooser("dark", {}, runtime.home)
     app = TenutoApp(LateRuntime(runtime.home), opening, themes=themes, home=runtime.home)

@@ -17,7 +17,7 @@ from tests.tui.full.fake_runtime import opened
 from tests.tui.full.support import Screen, running_app
 from tests.tui.images_of import png
 
-PATIENCE = 15.0
+PATIENCE = 120.0
 
 
 async def until(screen: Screen, condition: Callable[[], object]) -> None:

@@ -20,7 +20,7 @@ import pyte
 import pytest
 
 ROOT = Path(__file__).parents[3]
-PATIENCE = 20.0
+PATIENCE = 120.0
 BEGUN = ("?1049h", "?1000h", "?1002h", "?1006h", "?2004h", "?1004h", "?25l")
 pytestmark = pytest.mark.terminal
 

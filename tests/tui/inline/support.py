@@ -25,7 +25,7 @@ from tenuto.tui.themes import ThemeChooser
 from tests.tui.full.fake_runtime import FakeRuntime, opened
 from tests.tui.full.support import Clock
 
-PATIENCE = 20.0
+PATIENCE = 120.0
 UNKNOWN_TO_PYTE = re.compile(r"\x1b\[[<>=?][0-9;$]*[a-z]")
 FORBIDDEN = re.compile(r"\x1b\[\??(?:1049|1047|47)h|\x1b\[[0-9;]*r|\x1b\[[23]J|\x1bc")
 """Other screens, scroll regions, and what clears more than what is below the cursor."""

@@ -509,7 +509,7 @@ async def test_no_motion_where_it_is_not_wanted() -> None:
 
 async def test_who_is_told_to_leave_before_there_is_a_prompt_leaves() -> None:
     async def opening() -> None:
-        await asyncio.sleep(60)
+        await asyncio.sleep(600)
 
     home = FakeRuntime().home
     themes, terminal = ThemeChooser("dark", {}, home), Terminal(80, 24)

@@ -152,3 +152,14 @@ async def test_tab_in_a_shell_command_completes_as_a_shell_does(tmp_path: Path) 
         await session.until(lambda: editor.text == "!cat src\\ two/")
         session.type("\t")
         await session.until(lambda: editor.text == "!cat src\\ two/b.py ")
+
+
+async def test_the_rest_of_a_key_that_came_while_nobody_could_read_belongs_to_it() -> None:
+    """On a busy machine the time after which ESC is a key may be over before the program has its turn."""
+    async with running_app() as session:
+        session.type("ab\x1bO")
+        await session.until(lambda: session.app.application._waiting)
+        session.type("D")  # the left key
+        session.app.application._give_up()
+        session.type("x")
+        await session.shows("❯ axb")

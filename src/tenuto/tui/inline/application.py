@@ -212,8 +212,11 @@ class InlineApplication:
         self._do(self._reader.feed(data))
 
     def _give_up(self) -> None:
-        """Nothing more came: what waited for more is a key."""
-        self._do(self._reader.give_up())
+        """Nothing more came: what waited for more is a key; unless it came while this program had no turn."""
+        if data := self._keyboard.read():
+            self.feed(data)
+        else:
+            self._do(self._reader.give_up())
 
     def _do(self, keys: list[Press | Pasted]) -> None:
         """Do keys; those behind one that ends the screen are not done. Paint before anything else has its turn."""
