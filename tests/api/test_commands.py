@@ -9,7 +9,9 @@ import pytest
 import tenuto
 from tenuto.command.outcome import Choose, Say
 from tenuto.core.start import Start
-from tenuto.protocol.event import CallRefusedEvent, ModeChangedEvent, TaskSettledEvent
+from tenuto.protocol.entry import NoticeEntry
+from tenuto.protocol.event import CallRefusedEvent, CommandProgressEvent, ModeChangedEvent, TaskSettledEvent
+from tenuto.tool.search import search
 from tests.api.using import options_of, using
 from tests.core.compacting import is_summary_request
 from tests.server import Call, Hang, HttpError, Reply, ScriptedServer, ServerThread
@@ -47,6 +49,40 @@ async def test_a_command_that_has_the_model_work_returns_its_answer(tmp_path):
         answer = await used.agent.command("/tidy src")
         assert (answer.text, answer.turns) == ("It is tidy.", 1)
         assert used.server.requests[0].last_user.startswith("/tidy src\n\nTidy up src.")
+
+
+async def test_an_interrupt_stops_a_command_that_takes_its_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(search, "TELL_SECONDS", 0.001)
+    async with using(tmp_path, [Reply("Well.")]) as used:
+        for number in range(8_000):
+            used.agent.runtime.live.session.append(NoticeEntry(text=f"note {number}: all is `well`", level="info"))
+        heard = asyncio.Event()
+        used.agent.subscribe(lambda event: heard.set() if isinstance(event, CommandProgressEvent) else None)
+        command = asyncio.create_task(used.agent.command("/export html"))
+        await asyncio.wait_for(heard.wait(), 60)
+        await used.agent.interrupt()
+        answer = await asyncio.wait_for(command, 60)
+        assert (answer.outcome, answer.text) == ("interrupted", "")
+        assert [*(used.options["home"] / "exports").iterdir()] == []
+        assert (await used.agent.run("hello")).text == "Well."
+
+
+async def test_a_command_whose_caller_is_cancelled_stops(tmp_path, monkeypatch):
+    monkeypatch.setattr(search, "TELL_SECONDS", 0.001)
+    async with using(tmp_path, [Reply("Well.")]) as used:
+        for number in range(8_000):
+            used.agent.runtime.live.session.append(NoticeEntry(text=f"note {number}: all is `well`", level="info"))
+        told = []
+        used.agent.subscribe(lambda event: told.append(event) if isinstance(event, CommandProgressEvent) else None)
+        command = asyncio.create_task(used.agent.command("/export html"))
+        while not told:
+            await asyncio.sleep(0.001)
+        command.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await command
+        while told[-1].text:
+            await asyncio.sleep(0.001)
+        assert [*(used.options["home"] / "exports").iterdir()] == []
 
 
 async def test_a_command_with_a_schema_is_asked_again_with_that(tmp_path):

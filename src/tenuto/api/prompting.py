@@ -45,6 +45,8 @@ class _Sending(msgspec.Struct, eq=False):
 
     is_stopped: bool = False
     drops_queue: bool = False
+    command: asyncio.Task[list[CommandOutcome]] | None = None
+    """A slash command at work that can be stopped."""
 
 
 class Prompts:
@@ -80,6 +82,8 @@ class Prompts:
         for sending in self._sending:
             sending.is_stopped = True
             sending.drops_queue = sending.drops_queue or drop_queue
+            if sending.command is not None:
+                sending.command.cancel()
         await self._interrupt(drop_queue)
 
     async def until_stopped(self, work: Awaitable[T]) -> T:
@@ -124,7 +128,7 @@ class Prompts:
     async def _send_command(self, line: str) -> TaskSettledEvent:
         """Run a slash command, tell what it says, and wait for what it has begun; one that is refused has failed."""
         with self._while_sending() as sending:
-            refusal = await self._run_command(line)
+            refusal = await self._run_command(line, sending)
         if self._has_begun_nothing() and not sending.is_stopped:
             settled = TaskSettledEvent(session_id=self._runtime.session_id, outcome="completed")
         else:
@@ -133,7 +137,7 @@ class Prompts:
             return msgspec.structs.replace(settled, outcome="failed", error=refusal)
         return settled
 
-    async def _run_command(self, line: str) -> str:
+    async def _run_command(self, line: str, sending: _Sending) -> str:
         """Run a slash command and tell what it says; return why it did not do what was asked, empty where it did."""
         from tenuto.api.words import describe_outcome
         from tenuto.command.outcome import is_warning, refusal_of
@@ -146,7 +150,7 @@ class Prompts:
 
         unsubscribe = self._runtime.subscribe(note)
         try:
-            outcomes = await self._runtime.run_command(line)
+            outcomes = await self._stoppable(line, sending)
         finally:
             unsubscribe()
         said: list[str] = []
@@ -159,6 +163,21 @@ class Prompts:
         if not self._result.turns:  # else what it began is further already
             self._result.text = "\n".join(said) or self._result.text
         return refusal_of(outcomes) or "\n".join(refused)
+
+    async def _stoppable(self, line: str, sending: _Sending) -> list[CommandOutcome]:
+        """Run a slash command; one that an interrupt may stop says nothing when it was stopped."""
+        from tenuto.command.registry import find_command
+        from tenuto.command.runtime import typed_name
+
+        command = find_command(typed_name(line))
+        if command is None or not command.stoppable:
+            return await self._runtime.run_command(line)
+        sending.command = asyncio.create_task(self._runtime.run_command(line), name="slash command")
+        try:
+            await asyncio.wait([sending.command])
+        finally:
+            sending.command.cancel()  # where who waits is cancelled
+        return [] if sending.command.cancelled() else sending.command.result()
 
     def _has_begun_nothing(self) -> bool:
         result = self._result
