@@ -40,7 +40,7 @@ async def test_a_contract_holds(tmp_path, monkeypatch, row: Row):
         for event in running.events:
             result.take(event)
 
-        assert exit_code(settled) == follows.code, settled.error
+        assert exit_code(settled.outcome, settled.refused) == follows.code, settled.error
         assert len(requests) == follows.requests
         assert len(running.server.refusals) == len(setting.refuse)
         if follows.shown:
@@ -91,7 +91,7 @@ async def test_b3_an_answer_that_is_cut_off_again_and_again_ends_as_cut_off(
     answer = Reply(answer.text, tool_calls=answer.tool_calls, stop="max_tokens")
     async with agent(tmp_path, lambda _request: answer, model=f"{protocol}/test") as running:
         settled = await running.ask("go")
-        assert (settled.outcome, exit_code(settled)) == ("cut_off", 3)
+        assert (settled.outcome, exit_code(settled.outcome, settled.refused)) == ("cut_off", 3)
         assert words in settled.error
         assert len(running.server.requests) == requests
 
@@ -100,7 +100,7 @@ async def test_b3_an_answer_that_is_cut_off_again_and_again_ends_as_cut_off(
 async def test_an_answer_that_stays_empty_fails(tmp_path, protocol):
     async with agent(tmp_path, lambda _request: Reply(), model=f"{protocol}/test") as running:
         settled = await running.ask("go")
-        assert (settled.outcome, exit_code(settled)) == ("failed", 1)
+        assert (settled.outcome, exit_code(settled.outcome, settled.refused)) == ("failed", 1)
         assert "answered with nothing" in settled.error
         assert len(running.server.requests) == 3
 
@@ -141,7 +141,7 @@ async def test_an_unknown_reason_passes_over_no_check_and_is_named_in_the_result
         result = RunResult()
         for event in running.events:
             result.take(event)
-        assert (exit_code(settled), len(running.server.requests)) == (0, 3)
+        assert (exit_code(settled.outcome, settled.refused), len(running.server.requests)) == (0, 3)
         described = describe_result(result, Ended())
         assert (described.result, described.stop_reason) == ("Done, unchecked.", "other")
 
@@ -151,5 +151,5 @@ async def test_an_unknown_reason_without_an_answer_fails_and_says_why(tmp_path, 
     answer = Reply(reason="brand_new_reason")
     async with agent(tmp_path, lambda _request: answer, model=f"{protocol}/test") as running:
         settled = await running.ask("go")
-        assert exit_code(settled) == 1
+        assert exit_code(settled.outcome, settled.refused) == 1
         assert "answered with nothing" in settled.error

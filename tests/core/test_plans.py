@@ -416,7 +416,11 @@ async def test_b15_killed_while_it_waits_nobody_approved_it_and_the_model_is_tol
     async with ScriptedServer([Reply("Well."), Reply("Yes.")]) as server:
         async with reopened(tmp_path, server, mode=None, resume_latest=True) as running:
             await running.ask("go on")
-            assert plan_view(running).outcome == "interrupted" and plan_result(running).interrupted
+            (view,) = [e.plan for e in running.session.path() if isinstance(e, DeveloperMessage) and e.plan is not None]
+            assert isinstance(view, PlanView) and view.outcome == "interrupted"
+            assert all(event.message.name != "plan" for event in running.of(ToolResultEvent)), (
+                "a screen shows it closed"
+            )
             await running.ask("and now?")
             sent = [item.text for item in server.requests[-1].items]
             assert sum("the plan is not approved" in text for text in sent) == 1
