@@ -20,7 +20,7 @@ from tenuto.protocol.event import (
     ToolCallDeltaEvent,
     ToolResultEvent,
 )
-from tenuto.protocol.message import AssistantMessage, PlanMark, PlanView, ToolResultMessage
+from tenuto.protocol.message import AssistantMessage, DeveloperMessage, PlanMark, PlanView, ToolResultMessage
 from tenuto.protocol.operation import AnswerApprovalOperation, ChangeModeOperation, InterruptOperation
 from tenuto.protocol.part import TextPart, ToolCallPart, text_of
 from tenuto.session.plans import (
