@@ -68,12 +68,10 @@ async def test_a_silent_address_is_passed_by():
                 assert found.getpeername() == good.sockaddr
 
 
-async def test_all_reasons_are_told_once():
+async def test_each_reason_is_told_once():
     with refusing() as one, refusing() as other:
-        with pytest.raises(OSError, match=r"refused|failed") as caught:
+        with pytest.raises(OSError, match=r"^connection refused$"):
             await connect_to_first([one, other, one], FOR_EVER)
-        for address in (one, other):
-            assert str(caught.value).count(str(address.sockaddr[1])) == 1
 
 
 async def test_what_loses_or_is_cancelled_leaves_no_connection_and_no_task():

@@ -19,7 +19,6 @@ from tenuto.api.result import Answer, RunResult
 from tenuto.command.runtime import CommandRuntime
 from tenuto.config.sources import home_directory
 from tenuto.core.errors import TaskFailedError, UsageError
-from tenuto.core.finding import check_directory
 from tenuto.core.start import Limits, Start
 from tenuto.protocol.entry import Mode
 from tenuto.protocol.event import AnyEvent, CompactionEndEvent
@@ -121,6 +120,8 @@ class Agent:
         """
         check_given(locals())
         values = dict(os.environ if environ is None else environ)
+        from tenuto.core.finding import check_directory  # whoever has a start has looked already
+
         place = check_directory(Path(cwd).expanduser())
         start = Start(
             cwd=place,
@@ -389,9 +390,7 @@ class Agent:
             timeout: As with `run`.
             queue: As with `run`.
 
-        Raises:
-            UsageError: For a command that there is not.
-            AgentBusyError, AgentClosedError: As with `run`.
+        Raises `UsageError` for a command that there is not, and what `run` raises.
 
         """
         check_given({"line": line, "timeout": timeout})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import shutil
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -181,7 +180,7 @@ def _make_display(options: argparse.Namespace, total: int, left: int, environ: M
     standing = Standing(total, "task", total - left)
     if options.json:
         return JsonDisplay(standing)
-    return TableDisplay(standing) if can_move(sys.stdout, environ) else LineDisplay(standing)
+    return TableDisplay(standing) if can_move(environ) else LineDisplay(standing)
 
 
 def _worktrees(named: str, file: Path, environ: Mapping[str, str]) -> Path:

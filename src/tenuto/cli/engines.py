@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 from tenuto.cli.arguments import MOST
 from tenuto.cli.parsing import complain, read_number, read_one_of
@@ -44,8 +45,9 @@ def make_engine(options: argparse.Namespace, environ: Mapping[str, str]) -> Engi
     return engine
 
 
-def can_move(stream: TextIO, environ: Mapping[str, str]) -> bool:
-    """Whether a stream is a terminal on which a table can be painted over and over."""
+def can_move(environ: Mapping[str, str], *, to_errors: bool = False) -> bool:
+    """Whether the output is a terminal on which a table can be painted over and over."""
     from tenuto.tui.first_paint.decide import IMMOVABLE, is_accessible
 
-    return stream.isatty() and environ.get("TERM", "") not in IMMOVABLE and not is_accessible(environ)
+    is_terminal = sys.stderr.isatty() if to_errors else sys.stdout.isatty()
+    return is_terminal and environ.get("TERM", "") not in IMMOVABLE and not is_accessible(environ)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, nullcontext
@@ -220,7 +219,7 @@ def _measure(parsed: argparse.Namespace, evaluation: Evaluation, environ: Mappin
     if not left:
         return OK
     standing = Standing(total, "session", total - left)
-    display = TableDisplay(standing, to_errors=True) if can_move(sys.stderr, environ) else QuietDisplay(standing)
+    display = TableDisplay(standing, to_errors=True) if can_move(environ, to_errors=True) else QuietDisplay(standing)
     begun = time.monotonic()
     engine = make_engine(parsed, environ)
     try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import sys
 import threading
 import time
 from collections import Counter
@@ -183,8 +182,7 @@ class TableDisplay(QuietDisplay):
             self._paint()
 
     def _paint(self) -> None:
-        stream = sys.stderr if self._to_errors else sys.stdout
-        size = os.get_terminal_size(stream.fileno())
+        size = os.get_terminal_size(2 if self._to_errors else 1)
         now = time.monotonic()
         with self._lock:
             rows = draw(self.standing, size.columns or 80, (size.lines or 24) - 1, now, now - self._begun).rstrip("\n")

@@ -17,7 +17,6 @@ import msgspec
 from msgspec import UNSET, Struct
 
 from tenuto.api.result import RunResult
-from tenuto.api.words import describe_compaction
 from tenuto.core.errors import EXPECTED_FAILURES, describe_failure
 from tenuto.core.start import Start
 from tenuto.exit_codes import BAD_USAGE, INTERRUPTED, LIMIT_REACHED, OK
@@ -102,6 +101,8 @@ class TextOutput:
             case CommandProgressEvent():
                 write_status(event.text)
             case CompactionEndEvent():
+                from tenuto.api.words import describe_compaction  # few runs have one
+
                 self._say(describe_compaction(event))
             case PromptReturnedEvent() if event.reason:
                 self._say(event.reason)

@@ -25,6 +25,7 @@ from acp.schema import (
     UserMessageChunk,
 )
 
+from tenuto.api.words import describe_compaction
 from tenuto.frontend.acp.calls import (
     Around,
     CallContent,
@@ -38,7 +39,7 @@ from tenuto.frontend.acp.calls import (
     title_of,
 )
 from tenuto.frontend.acp.compaction import CompactionMessage, begin, finish, summary_chunk
-from tenuto.frontend.print import describe_compaction, describe_refusal
+from tenuto.frontend.print import describe_refusal
 from tenuto.guard.terminal import sanitize_for_terminal
 from tenuto.protocol.event import (
     AnyEvent,

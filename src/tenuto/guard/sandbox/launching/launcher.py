@@ -66,10 +66,14 @@ class Order:
         self.held = _Held(confinement) if confinement else None
 
 
-def stand_over(order: Order, life: int) -> NoReturn:
-    """Run the command in a session of its own; its exit code goes through the status pipe. Does not return."""
+def stand_over(order: Order, life: int, begins: int) -> NoReturn:
+    """Run the command in a session of its own; its exit code goes through the status pipe. Does not return.
+
+    `begins` is closed when the session is there.
+    """
     try:
         os.setsid()
+        os.close(begins)
         os._exit(_run(order, life))
     except BaseException:  # noqa: BLE001 - a fork must not go on as what it was forked from
         _tell(order.status, b"%d+\n" % GIVEN_UP)

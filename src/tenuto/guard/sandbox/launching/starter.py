@@ -63,10 +63,15 @@ def _launch(order: Order, channel: _socket.socket, life: int) -> int:
     """Fork a launcher where the command is to run; return its number, or below 0 what fault there was."""
     try:
         os.fchdir(order.folder)
+        begun, begins = os.pipe()
         launcher = os.fork()
         if launcher == 0:
             channel.close()
-            stand_over(order, life)
+            os.close(begun)
+            stand_over(order, life, begins)
+        os.close(begins)
+        os.read(begun, 1)  # closed when it leads its session: by that its command is found and ended
+        os.close(begun)
         os.chdir("/")  # no folder is kept
     except OSError as error:
         return -(error.errno or 1)
