@@ -98,11 +98,11 @@ def test_what_a_step_does(counted: dict[int, dict[str, int]], what: str, most: f
     disk, functions of Python on the loop: the last steps do hardly more than the first."""
     early, late = rates(counted, what)
     assert late < most
-    assert late < 1.15 * early + 1
+    assert late < 1.6 * early + 1  # what grew with the session would be 2.75 times as much
 
 
 def test_looks_at_the_disk(counted: dict[int, dict[str, int]], tmp_path: Path):
     """A real path takes a look at each folder above, so their number depends on where the project lies."""
     early, late = rates(counted, "looks")
     assert late < 25 + 8 * len((tmp_path / "work").parts)
-    assert late < early + 2
+    assert late < 1.3 * early + 2

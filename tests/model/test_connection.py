@@ -71,13 +71,13 @@ async def test_a_connection_that_the_server_gave_up_is_not_used_again():
 
 async def test_a_kept_connection_that_ends_under_a_request_is_no_failure():
     """A server that gives connections up after some seconds may do so while the next request is on its way."""
-    answered: set[int] = set()
+    answered: list[asyncio.StreamWriter] = []
 
     async def answer(line: str, body: bytes, writer: asyncio.StreamWriter) -> None:
-        if id(writer) in answered:
+        if writer in answered:
             writer.close()
             return
-        answered.add(id(writer))
+        answered.append(writer)
         writer.write(plain("200 OK", body))
 
     async with TinyServer(answer) as server, Client() as http:

@@ -143,12 +143,12 @@ class Screen:
 
     def wait_settled(self, *texts: str, timeout: float = PATIENCE) -> str:
         """Wait until all texts show, nothing works any more and nothing changes; return the screen."""
-        seen = [""]
+        seen = ["", "", ""]
 
         def is_settled(shown: str) -> bool:
             seen.append(shown)
             idle = all(text in shown for text in texts) and READY in shown and not works(shown)
-            return idle and seen[-2] == shown  # else it may be half of a frame
+            return idle and {*seen[-4:]} == {shown}  # else it may be half of a frame, or one before work is shown
 
         return self.wait_until(is_settled, f"{texts} and an idle prompt", timeout)
 

@@ -168,7 +168,7 @@ def test_the_model_sees_a_shell_command_with_one_mark_and_not_with_two(place: Wo
     screen.submit("!!echo hid''den")
     screen.wait_until(lambda shown: "    hidden" in shown and "not shown to the model" in shown, "the hidden one")
     screen.submit("and now?")
-    screen.wait_settled("and now?")
+    screen.wait_settled("You said")
     assert place.server is not None
     sent = place.server.requests[-1].raw.decode()
     assert "seen" in sent
