@@ -59,3 +59,21 @@ def test_a_mistyped_mode_is_told_with_those_that_there_are_and_the_nearest(capsy
     said = capsys.readouterr().err
     assert "--mode: “paln” is none of ask, edits, auto, plan; did you mean plan?" in said
     assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize("word", ["confg", "sesions", "docter", "model"])
+def test_a_lone_word_that_is_nearly_a_subcommand_is_not_sent(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert parse_arguments([word]) == 2
+    said = capsys.readouterr().err
+    assert f"{word} is no subcommand; did you mean " in said
+    assert f"To send it as a prompt: tenuto -- {word}" in said
+    assert parse_arguments(["--", word]) == Options(prompt=word)
+
+
+@pytest.mark.parametrize(
+    "line", [["hello"], ["tests"], ["Model"], ["confg please"], ["confg", "please"], ["-p", "confg"]]
+)
+def test_other_prompts_are_no_slips(line: list[str]) -> None:
+    options = parse_arguments(line)
+    assert isinstance(options, Options)
+    assert options.prompt == " ".join(word for word in line if word != "-p")

@@ -232,6 +232,8 @@ def parse_arguments(arguments: list[str]) -> Options | int:
         arguments = arguments[2:]
     if arguments[:1] and arguments[0] in SUBCOMMANDS:
         return Options(subcommand=tuple(arguments))
+    if len(arguments) == 1 and (problem := _find_slip(arguments[0])):
+        return _complain(problem)
     given = read_plain(arguments, MODES)
     if given is None:
         try:
@@ -248,6 +250,20 @@ def parse_arguments(arguments: list[str]) -> Options | int:
     if profile and (problem := use_profile(profile)):
         return _complain(problem)
     return _checked(given)
+
+
+LIKENESS = 0.75
+"""Of two words, from 0 to 1: `confg` is a `config` written badly, `test` is no `trust`."""
+
+
+def _find_slip(word: str) -> str:
+    """Return what to say of a lone word that is nearly a subcommand: sent as a prompt it would only cost."""
+    if not (word.isalpha() and word.islower()):
+        return ""
+    from tenuto.text.matching import nearest
+
+    meant = nearest(word, SUBCOMMANDS, LIKENESS)
+    return f"{word} is no subcommand; did you mean {meant}? To send it as a prompt: tenuto -- {word}" if meant else ""
 
 
 def use_profile(name: str) -> str:

@@ -46,12 +46,12 @@ def _stands_as_it_is(word: str, query: str) -> bool:
     return word.isascii() or counts_capitals(query) or word == word.upper()
 
 
-def nearest(word: str, names: Iterable[str]) -> str:
-    """Return the name that a word was probably meant to be, empty for none."""
+def nearest(word: str, names: Iterable[str], likeness: float = 0.6) -> str:
+    """Return the name that a word was probably meant to be, empty for none. `likeness`: from 0 to 1, at least."""
     import difflib  # 4 ms, for whoever mistypes
 
     known = {name.lower(): name for name in names}
-    close = difflib.get_close_matches(word.lower(), list(known), n=1)
+    close = difflib.get_close_matches(word.lower(), list(known), n=1, cutoff=likeness)
     return known[close[0]] if close else ""
 
 

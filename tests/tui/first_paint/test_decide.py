@@ -19,7 +19,7 @@ NO_SETTINGS = {"TENUTO_HOME": "/nowhere"}
 OPTIONS = (
     "-p --print --json -c --continue -r --resume --model --mode --cwd --no-session -V --version -h --help --inline"
 )
-OTHERS = "-- - --model=x -rID -cp --cont ask auto nonsense . /nowhere ~ sessions acp list fix it 4fe1"
+OTHERS = "-- - --model=x -rID -cp --cont ask auto nonsense . /nowhere ~ sessions sesions acp list fix it 4fe1"
 WORDS = st.sampled_from([*OPTIONS.split(), *OTHERS.split(), ""])
 
 

@@ -67,6 +67,8 @@ def read_options(arguments: Sequence[str]) -> dict[str, str] | None:
     """Return the options with their values; `None` unless the command line surely opens one of the two screens."""
     if arguments[:1] and arguments[0] in SUBCOMMANDS:
         return None
+    if len(arguments) == 1 and arguments[0].isalpha():  # it may be a subcommand written badly
+        return None
     seen: dict[str, str] = {}
     earlier = 0
     index = 0
