@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import socket
 import ssl
 import subprocess
 import sys
 
+import httpx
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tenuto.model.endpoint import Endpoint
-from tenuto.model.http.transport import HttpTransport, trust
+from tenuto.model.http.connection import DirectPool
+from tenuto.model.http.exchange import Exchange
+from tenuto.model.http.proxied import ProxiedPool
+from tenuto.model.http.transport import HttpTransport, is_bypassed, trust
 from tenuto.model.openai.chat import ChatClient
 from tenuto.protocol.message import AssistantMessage
 from tenuto.protocol.model import Finished, ModelError, ModelRequest, TextDelta
@@ -249,8 +256,95 @@ async def test_a_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatc
         await client.close()
 
 
+PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
+NAMES = (
+    "localhost",
+    "127.0.0.1",
+    "::1",
+    "example.com",
+    ".example.com",
+    "models.example.com",
+    "*",
+    "10.0.0.0/8",
+    "",
+    "com",
+)
+HOSTS = (
+    "localhost",
+    "127.0.0.1",
+    "models.example.com",
+    "example.com",
+    "notexample.com",
+    "EXAMPLE.com",
+    "10.1.2.3",
+    "com",
+)
+
+
+async def test_a_proxy_is_left_aside_for_a_host_that_no_proxy_names(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.setenv("NO_PROXY", "localhost, 127.0.0.1")
+    async with TinyServer(always(chunked(CHAT["text"]))) as server:
+        transport = HttpTransport(endpoint(server.base_url))
+        assert await transport.get(f"{server.base_url}/models", {}, 1_000_000)
+        assert isinstance(transport._connected(), DirectPool)  # pyright: ignore - httpx would cost 50 ms
+        await transport.close()
+
+
+@given(
+    lower=st.none() | st.lists(st.sampled_from(NAMES), max_size=3).map(", ".join),
+    upper=st.none() | st.lists(st.sampled_from(NAMES), max_size=3).map(",".join),
+    host=st.sampled_from(HOSTS),
+)
+def test_what_no_proxy_means_is_what_httpx_reads(lower: str | None, upper: str | None, host: str) -> None:
+    environ = {"HTTP_PROXY": "http://127.0.0.1:9", "no_proxy": lower, "NO_PROXY": upper}
+    with pytest.MonkeyPatch.context() as patch:
+        for name in (*PROXIES, "no_proxy", "NO_PROXY"):
+            patch.delenv(name, raising=False)
+        for name, value in environ.items():
+            if value is not None:
+                patch.setenv(name, value)
+        if is_bypassed(host):
+            client = httpx.Client(verify=False)
+            assert client._transport_for_url(httpx.URL(f"http://{host}/v1")) is client._transport  # pyright: ignore
+
+
+class Body(bytes):
+    """Bytes whose end can be seen: they take no weak references."""
+
+    ended = 0
+
+    def __del__(self) -> None:
+        Body.ended += 1
+
+
+@pytest.mark.parametrize("pool", [DirectPool, ProxiedPool])
+async def test_a_request_that_is_over_keeps_nothing_of_its_body(pool: type[DirectPool | ProxiedPool]) -> None:
+    async with TinyServer(always(chunked(CHAT["text"]))) as server:
+        connections = pool(False)
+        gc.disable()  # it counts objects and not bytes: what waits for it may wait for long
+        try:
+            before = Body.ended
+            for _ in range(3):
+                await _post(connections, server.base_url, Body(b"x" * 100_000))
+            ended = Body.ended - before
+        finally:
+            gc.enable()
+        assert [len(body) for _, body in server.requests] == [100_000] * 3
+        assert ended >= 2  # the last one may be on its way
+        await connections.aclose()
+
+
+async def _post(pool: DirectPool | ProxiedPool, base_url: str, body: Body) -> None:
+    response = await pool.ask(Exchange("POST", f"{base_url}/chat/completions", {}, body, PATIENCE, PATIENCE))
+    while await response.read():
+        pass
+    await response.aclose()
+
+
 def test_no_tls_context_for_plain_http(monkeypatch: pytest.MonkeyPatch):
-    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"):
+    for name in PROXIES:
         monkeypatch.delenv(name, raising=False)
     assert trust("http://127.0.0.1:1") is False
     checked = trust("https://api.anthropic.com")

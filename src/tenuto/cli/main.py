@@ -23,7 +23,10 @@ else:
     import _signal  # `signal` takes 3 ms to import
 
 GC_WHILE_IMPORTING = (100_000, 20, 50)
-"""Imports make many objects and no garbage: at its usual pace the collector would cost 10 ms of the start."""
+"""Imports make many objects and no garbage: at its usual pace the collector would cost 10 ms of the start.
+
+What goes on for longer sets its own pace (`heap.py`).
+"""
 
 
 def main() -> None:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from typing import Generic, Protocol, TypeVar
 
+from tenuto import heap
 from tenuto.ending import ended_by_signals
 from tenuto.engine.display import Row
 from tenuto.engine.engine import AnswerT, Engine, Job, WorkerLostError
@@ -142,6 +143,7 @@ def run_conductor(conductor: Conductor[ItemT, AnswerT]) -> int:
     """
 
     async def run() -> int:
+        heap.settle()
         loop = asyncio.get_running_loop()
         work = loop.create_task(conductor.run(), name="conductor")
 

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 
+from tenuto import heap
 from tenuto.api.agent import Agent
 from tenuto.core.start import Start
 from tenuto.ending import ended_by_signals
@@ -87,7 +88,9 @@ class HeadlessRun:
         return task.result() or int(self.agent.runtime.opener.lost)
 
     async def _open_and(self, work: Callable[[Agent], Awaitable[int]]) -> int:
-        return await work(await self.agent.open())
+        agent = await self.agent.open()
+        heap.settle()
+        return await work(agent)
 
     def _interrupt(self) -> None:
         """Let what runs end in order; with nothing running the run is over."""

@@ -56,6 +56,7 @@ from acp.schema import (
 from acp.utils import normalize_result
 from pydantic import BaseModel, ValidationError
 
+from tenuto import heap
 from tenuto.core.errors import EXPECTED_FAILURES, TaskFailedError, UsageError, describe_failure
 from tenuto.core.finding import check_directory
 from tenuto.core.start import Start
@@ -98,6 +99,7 @@ async def _serve(start: Start, incoming: int, outgoing: int) -> int:
     client = Client(transport)
     server = Server(start, client)
     connection = client.connection = Connection(server.handle, transport, listening=False)
+    heap.settle()
 
     def leave(_number: int) -> None:
         loop.call_soon_threadsafe(transport.end)

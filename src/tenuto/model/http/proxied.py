@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Generator, Mapping
+from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import contextmanager
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -52,11 +52,12 @@ class ProxiedPool:
         silence = exchange.silent_seconds
         timeout = httpx.Timeout(connect=exchange.connect_seconds, read=silence, write=silence, pool=silence)
         with _errors_as_ours(exchange.url):
+            body = exchange.body
             request = self._client.build_request(
                 exchange.method,
                 exchange.url,
-                headers={"Accept-Encoding": ACCEPTED, **exchange.headers},
-                content=exchange.body,
+                headers={"Accept-Encoding": ACCEPTED, **_length_of(body), **exchange.headers},
+                content=_pour(body) if body else None,
                 timeout=timeout,
             )
             response = await self._client.send(request, stream=True)
@@ -69,6 +70,18 @@ class ProxiedPool:
     async def aclose(self) -> None:
         """Close the connections."""
         await self._client.aclose()
+
+
+def _length_of(body: bytes) -> Mapping[str, str]:
+    return {"Content-Length": str(len(body))} if body else {}
+
+
+async def _pour(body: bytes) -> AsyncGenerator[bytes]:
+    """Yield the whole body, once. Given as it is it would stay with the request, which its response refers to.
+
+    Both are in a circle that only the garbage collector opens, and it counts objects: of 500 steps it kept 100 MB.
+    """
+    yield body
 
 
 class ProxiedResponse:

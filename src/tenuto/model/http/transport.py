@@ -137,7 +137,7 @@ class HttpTransport:
 
     def _new_pool(self) -> Pool:
         verify = trust(self._endpoint.base_url)
-        if has_proxies():
+        if has_proxies() and not is_bypassed(self._endpoint.host):
             from tenuto.model.http.proxied import ProxiedPool
 
             return ProxiedPool(verify)
@@ -215,6 +215,16 @@ def has_proxies() -> bool:
     from urllib.request import getproxies
 
     return any(getproxies().get(scheme) for scheme in ("http", "https", "all"))
+
+
+def is_bypassed(host: str) -> bool:
+    """Say whether `NO_PROXY` surely means this host; what it says in other ways httpx reads.
+
+    A name means its subdomains too, and `*` everything. The variable in lower case wins, as for curl.
+    """
+    said = os.environ.get("no_proxy", os.environ.get("NO_PROXY", "")).lower()
+    names = [name.strip().removeprefix(".") for name in said.split(",")]
+    return any(name and (name in {"*", host.lower()} or host.lower().endswith(f".{name}")) for name in names)
 
 
 def trust(base_url: str) -> ssl.SSLContext | bool:
