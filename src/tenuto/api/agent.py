@@ -172,7 +172,7 @@ class Agent:
         self.result = RunResult()
         self.runtime.subscribe(self.result.take)
         self._prompts = Prompts(self.runtime, self.result)
-        self._state: Literal["new", "open", "closed"] = "new"
+        self._state: Literal["new", "opening", "open", "closed"] = "new"
         self._loop: asyncio.AbstractEventLoop | None = None
         self._works_on: list[str] = []
         self._is_streaming = False
@@ -205,7 +205,7 @@ class Agent:
         """
         if self._state != "new":
             raise AgentClosedError(f"the agent is {self._state} already; make a new one{self._going_on}")
-        self._loop = asyncio.get_running_loop()
+        self._state, self._loop = "opening", asyncio.get_running_loop()
         if self._home is not None:
             self._home.loop = self._loop
         if self._approve is not None:
@@ -228,7 +228,7 @@ class Agent:
 
         A `run` that waits meanwhile returns with the outcome `interrupted`.
         """
-        if self._state == "open":
+        if self._state in {"opening", "open"}:
             self._session_id, self._usage = self.session_id, self.usage
             await self._close()
         self._state = "closed"
@@ -549,7 +549,7 @@ class Agent:
         return f", with resume={self._session_id!r} to go on" if self._session_id and not self.runtime.temporary else ""
 
     def _require_state(self) -> None:
-        if self._state == "new":
+        if self._state in {"new", "opening"}:
             raise AgentClosedError("the agent is not open: use it in `async with`, or await its open() first")
         if self._state == "closed":
             raise AgentClosedError(f"the agent is closed; make a new one{self._going_on}")

@@ -1,4 +1,4 @@
-"""A runtime that also understands slash commands: what `tenuto.Agent` and the screens hold.
+"""A runtime that also understands slash commands: what `tenuto.Agent` holds.
 
 Nothing of the commands is imported before one is typed: a prompt needs none.
 """

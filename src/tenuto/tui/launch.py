@@ -1,4 +1,4 @@
-"""What both screens need at their beginning and their end: the runtime, what is said afterwards."""
+"""What both screens need at their beginning and their end: the agent, what is said afterwards."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ import gc
 import os
 import select
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from tenuto import heap
 from tenuto.command.outcome import Say
 from tenuto.config.settings import Settings, UiSettings
 from tenuto.exit_codes import BAD_USAGE, FAILED
 from tenuto.guard.terminal import write_text
+from tenuto.protocol.event import AnyEvent, TaskSettledEvent
 from tenuto.tui.editor_services import keep_unopened
 from tenuto.tui.render.options import motion_of
 from tenuto.tui.runner import LateRuntime
@@ -27,14 +30,11 @@ from tenuto.tui.terminal.emulator import ask_tmux, is_xterm, recognise
 from tenuto.tui.terminal.modified_keys import TELLING
 
 if TYPE_CHECKING:
-    from tenuto.command.runtime import CommandRuntime
+    from tenuto.api.agent import Agent
     from tenuto.core.start import Start
     from tenuto.protocol.entry import Mode
     from tenuto.tool.run.registry import ToolRegistry
 
-GC_WHILE_RUNNING = (5_000, 80, 50)
-"""The collector never runs over what the start made, takes little at a time (a millisecond: with four times as much a
-key waited for ten), and the rest of it while nothing happens."""
 NOISE_FILE = "stderr.log"
 HINT_SECONDS = 1.0
 
@@ -78,7 +78,7 @@ def first_mode(start: Start, settings: Settings) -> Mode | None:
 
 
 class Opening:
-    """Builds the runtime and opens its session while the screen is up already. `texts` are sent first.
+    """Makes the agent and opens its session while the screen is up already. `texts` are sent first.
 
     `greets`: a new session begins with what runs here. Plain lines say that themselves.
     """
@@ -88,7 +88,7 @@ class Opening:
         self._start = start
         self._late = late
         self._texts = texts
-        self._runtime: CommandRuntime | None = None
+        self._agent: Agent | None = None
 
     def take_texts(self) -> list[str]:
         """Return what is to be sent first, once: it keeps its place before what was typed while nothing was there."""
@@ -96,49 +96,56 @@ class Opening:
         return texts
 
     async def open(self, send: Callable[[str], Awaitable[None]]) -> None:
-        """Open the session, then send the texts that are to be sent first. Raises what the runtime raises."""
-        gc.disable()  # until everything is there: it would find next to nothing, and a key would wait for it
+        """Open the session, then send the texts that are to be sent first. Raises what the agent raises."""
+        gc.disable()  # until everything is there: it would find some two hundred objects, and keys would wait for it
         try:
             # The core is imported beside the loop: keys are echoed meanwhile.
-            runtime_class = await asyncio.to_thread(_import_runtime)
-            runtime = self._runtime = runtime_class(self._start)
-            self._late.attach(runtime)
-            await runtime.open()
+            agent_class = await asyncio.to_thread(_import_agent)
+            agent = self._agent = agent_class.of(self._start)
+            agent.subscribe(partial(_let_go, agent))
+            self._late.attach(agent.runtime)
+            await agent.open()
             self._late.ready()
-            await self._greet(runtime)
+            await self._greet(agent)
             for text in self.take_texts():
                 await send(text)
-            await asyncio.to_thread(warm_up, runtime.live.tools)
+            await asyncio.to_thread(warm_up, agent.runtime.live.tools)
         finally:
-            freeze_heap()
+            heap.settle()
 
-    async def _greet(self, runtime: CommandRuntime) -> None:
+    async def _greet(self, agent: Agent) -> None:
         """Say on a new session's first screen what runs here; nobody who has sent something already needs that."""
-        live = runtime.live
+        live = agent.runtime.live
         state = live.session.state
         if not self._greets or self._texts or state.messages or state.queue or live.session.is_read_only:
             return
         from tenuto.tui.welcome import next_tip, welcome_text
 
-        tip = await asyncio.to_thread(next_tip, self._start.home) if runtime.settings.ui.tips else ""
+        tip = await asyncio.to_thread(next_tip, self._start.home) if agent.runtime.settings.ui.tips else ""
         home = self._start.environ.get("HOME", "")
         live.notify(welcome_text(live.facts.id, str(live.session.cwd), home, tip), kind=WELCOME)
 
     async def close(self, state: UiState) -> str:
-        """Close the runtime, if there is one; return how to go on, or what it wants said in its place (R-067)."""
+        """Close the agent, if there is one; return how to go on, or what it wants said in its place (R-067)."""
         hint = hint_after(state, temporary=self._start.temporary)
         if not state.session_id and not self._start.temporary:
             keep_unopened(self._start.home, self._start.cwd, state)
-        if self._runtime is None:
+        if self._agent is None:
             return hint
-        await self._runtime.close()
-        return self._runtime.opener.parting or hint
+        await self._agent.close()
+        return self._agent.parting or hint
 
 
-def _import_runtime() -> type[CommandRuntime]:
-    from tenuto.command.runtime import CommandRuntime
+def _import_agent() -> type[Agent]:
+    from tenuto.api.agent import Agent
 
-    return CommandRuntime
+    return Agent
+
+
+def _let_go(agent: Agent, event: AnyEvent) -> None:
+    """Forget what a run has come to: a screen has drawn it, and its session goes on for days."""
+    if isinstance(event, TaskSettledEvent):
+        agent.result.begin()
 
 
 def opening_texts(prompt: str, *, choose: bool) -> list[str]:
@@ -187,16 +194,6 @@ def warm_up(tools: ToolRegistry) -> None:
 
     warm_up_rendering()
     tools.warm_up()
-
-
-def freeze_heap() -> None:
-    """Take what the start made out of the collector's sight, and let it run from now on.
-
-    Nothing is collected before: it found some two hundred objects, and the first keys had to wait for it.
-    """
-    gc.freeze()
-    gc.set_threshold(*GC_WHILE_RUNNING)
-    gc.enable()
 
 
 def hint_after(state: UiState, *, temporary: bool) -> str:

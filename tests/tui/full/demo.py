@@ -12,6 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tenuto import heap
 from tenuto.command.outcome import Choice, Choose, CommandOutcome, Leave, Say
 from tenuto.protocol.entry import TodoItem
 from tenuto.protocol.event import (
@@ -32,7 +33,6 @@ from tenuto.protocol.operation import AnswerApprovalOperation, AnyOperation, Cha
 from tenuto.protocol.part import ContentPart, text_of
 from tenuto.protocol.usage import Usage
 from tenuto.tui.full.app import TenutoApp
-from tenuto.tui.launch import freeze_heap
 from tenuto.tui.runner import LateRuntime
 from tenuto.tui.terminal.terminal import borrow_terminal, leave_on_signals
 from tenuto.tui.themes import ThemeChooser
@@ -196,7 +196,7 @@ async def main(items: int) -> None:
         else:
             runtime.emit(opened(cwd=str(Path.cwd())))
         late.ready()
-        freeze_heap()
+        heap.settle()
 
     app = TenutoApp(late, opening, themes=ThemeChooser("dark", {}, runtime.home))
     runtime.app = app

@@ -58,7 +58,7 @@ MOUSE_WORDS: dict[MouseMode, str] = {
 
 
 class TenutoApp(App[None], inherit_bindings=False):
-    """One screen. `opening` builds the runtime, attaches it and opens its session, after the first paint.
+    """One screen. `opening` makes the agent, attaches its runtime and opens its session, after the first paint.
 
     Its error ends the app and is kept in `failure`. `take_texts` gives what is to be sent first. `themes` says in which
     colours. `early` has the keyboard and the screen until the first frame is there.

@@ -47,7 +47,7 @@ from tenuto.tui.terminal.clipboard import copy_text
 from tenuto.tui.terminal.terminal import WRITE_SECONDS, Terminal, borrow_terminal, leave_on_signals
 
 if TYPE_CHECKING:
-    from tenuto.core.runtime import Start
+    from tenuto.core.start import Start
 
 
 PICKER_ROWS = 20
