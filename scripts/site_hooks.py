@@ -23,6 +23,9 @@ PAGES = {
 """Files of the repository's root, and what they are called on the site."""
 
 CODE = re.compile(r"`[^`]+`")
+PICTURE = re.compile(r"^!\[[^\]]*\]\((pictures/[\w-]+\.svg)(?:#[\w-]+)?\)$", re.MULTILINE)
+FILE_NAME = re.compile(r"(?<!!)\[([a-z-]+)\.md\](?=\(\1\.md[)#])")
+"""A link that is called by its file: right in the repository, and no name for a page."""
 
 
 def _with_plain_bars(code: re.Match[str]) -> str:
@@ -41,15 +44,26 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
+def _by_title(link: re.Match[str]) -> str:
+    """Return the words of a link: its page's title, up to a colon."""
+    title = (ROOT / "docs" / f"{link[1]}.md").read_text(encoding="utf-8").lstrip().partition("\n")[0]
+    return f"[{title.removeprefix('# ').partition(':')[0]}]"
+
+
 LOOKED_UP = ("reference/", "decisions.md", "changelog.md", "contributing.md")
 """Pages that name everything: a search finds what explains a thing before them."""
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    """Let links out of `docs/` lead to the pages that stand for those files, and write tables as MkDocs reads them."""
+    """Let links out of `docs/` lead to the pages that stand for those files, and write tables as MkDocs reads them.
+
+    A picture of the screen leads to itself: it is there in its full size, whatever room the page has.
+    """
     if page.file.src_uri.startswith(LOOKED_UP):
         page.meta["search"] = {"boost": 0.3}
     markdown = re.sub(r"^\|.*$", lambda row: CODE.sub(_with_plain_bars, row[0]), markdown, flags=re.MULTILINE)
+    markdown = PICTURE.sub(r"[\g<0>](\1)", markdown)
+    markdown = FILE_NAME.sub(_by_title, markdown)
     for name, its_page in PAGES.items():
         markdown = re.sub(rf"\]\(((?:\.\./)*)\.\./{re.escape(name)}(?=[)#])", rf"](\1{its_page}", markdown)
     return markdown

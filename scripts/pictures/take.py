@@ -79,7 +79,7 @@ def summary(folder: Path) -> str:
 
 def context(folder: Path) -> str:
     """What fills the window."""
-    with on_stage(folder, "--mode", "auto", rows=38) as stage:
+    with on_stage(folder, "--mode", "auto", rows=40) as stage:
         _up_to_the_fixed_bug(stage)
         stage.send("/context")
         stage.screen.wait_for("The context over the session")

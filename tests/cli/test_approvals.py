@@ -56,6 +56,18 @@ def test_rules_are_added_listed_and_removed_and_comments_stay(tenuto):
     assert tenuto("add", "nonsense(x)")[0] == 2
 
 
+@pytest.mark.parametrize("rule", ["python -c *", "python *", "xargs *", "sudo *", "outside: ssh *", "git -c *"])
+def test_who_adds_a_rule_that_covers_nothing_is_told(tenuto, rule):
+    code, said = tenuto("add", f"bash({rule})")
+    assert code == 0 and "this rule covers no command: " in said and " runs " in said
+    assert "covers no command" not in tenuto("add", "--deny", f"bash({rule})")[1], "a rule that denies looks inside"
+
+
+@pytest.mark.parametrize("rule", ["*", "pytest *", "python -m pytest *", "git commit *", "python -c 'print(1)'"])
+def test_a_rule_that_covers_something_is_added_without_a_word(tenuto, rule):
+    assert tenuto("add", f"bash({rule})")[1].count("\n") == 1
+
+
 def test_s14_what_is_saved_for_a_directory_is_not_inherited_by_another_one_at_its_place(tenuto):
     assert tenuto("add", "--project", "bash(make *)")[0] == 0
     assert tenuto("check", "--", "make all")[0] == 0

@@ -119,6 +119,13 @@ def test_without_a_path_scripts_get_a_list(run, tmp_path):
     assert json.loads(run("import", paths["codex"], "--json").stdout)[0]["imported_now"] is False
 
 
+def test_a_script_that_finds_none_reads_nothing_and_is_told(run):
+    none = run("import")
+    assert (none.returncode, none.stdout) == (0, "")
+    assert "tenuto: no sessions of Claude Code, Codex" in none.stderr
+    assert (run("import", "--json").stdout, run("import", "--json").stderr) == ("[]\n", "")
+
+
 def test_control_bytes_of_a_source_never_reach_the_terminal(run, tmp_path):
     lines = sources.pi_session()
     lines[2]["message"]["content"][0]["text"] = "\x1b]0;owned\x07\x1b[2JHello"
@@ -216,5 +223,5 @@ def test_leaving_the_list_imports_nothing(tmp_path):
 
 def test_without_other_agents_the_list_says_so(tmp_path):
     terminal = Terminal(tmp_path, "import")
-    terminal.until("No sessions of Claude Code, Codex, Pi, Kimi Code, Kimi CLI, klaude-code were found.")
+    terminal.until("tenuto: no sessions of Claude Code, Codex, Pi, Kimi Code, Kimi CLI, klaude-code were found")
     assert terminal.close() == 0

@@ -155,3 +155,12 @@ def test_a_model_of_the_settings_that_cannot_be_used_hides_no_list(tmp_path: Pat
 def test_words_that_it_does_not_know_are_bad_usage(tmp_path: Path):
     variables = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TENUTO_HOME": str(tmp_path / "home")}
     assert run(tmp_path, variables, "models", "remove").returncode == 2
+
+
+def test_the_list_has_a_column_for_what_is_assumed_only_where_something_is(tmp_path: Path):
+    home = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TENUTO_HOME": str(tmp_path / "home")}
+    shown = run(tmp_path, home, "models")
+    assert "offline/tenuto" in shown.stdout and "assumed from" not in shown.stdout
+    with ServerThread([], listed_window=0, models=("claude-opus-5-7",)) as server:
+        shown = run(tmp_path, environ(tmp_path, server), "models")
+    assert "assumed from" in shown.stdout.splitlines()[0]

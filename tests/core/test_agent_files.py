@@ -137,7 +137,7 @@ async def test_j5_what_is_not_followed_in_a_file_is_named_once_and_what_means_no
         named = [text for text in warnings(running) if str(path) in text]
         assert len(named) == 4, named
         together = "\n".join(named)
-        assert "mcpServers not followed here" in together
+        assert "mcpServers is not followed here" in together
         assert "toolz (did you mean tools?)" in together or "did you mean tools" in together
         assert "maxTurns is a whole number" in together
         assert "there is no permissionMode “plann”" in together

@@ -114,6 +114,19 @@ def test_j8_each_thing_has_a_row_with_its_product_and_why_it_is_left_out(place):
     assert {row.kind for row in found_in(place)} == set(FINDERS)
 
 
+@pytest.mark.parametrize(
+    "line", ["mcpServers: [github]", "toolz: Read", "maxTurns: many", "permissionMode: plann", "tools: Read, Beam"]
+)
+def test_j8_an_agent_that_lacks_a_part_is_used_and_nothing_is_to_be_done(tmp_path, line):
+    file = write(tmp_path / "work/.claude/agents/odd.md", f"---\nname: odd\n{line}\n---\nOdd.")
+    used, left = (one for one in found_in(tmp_path / "work") if one.kind == "agents")
+    assert used.is_used and used.file == left.file == str(file)
+    assert left.in_part and left.do == "nothing; the rest is used"
+    broken = write(tmp_path / "work/.claude/agents/odd.md", f"---\nname: odd\n{line}\n---\n")
+    unused = [one for one in found_in(tmp_path / "work") if one.file == str(broken)]
+    assert unused and not any(one.in_part or one.is_used for one in unused)
+
+
 def test_j8_nothing_is_found_in_an_empty_place(tmp_path):
     (tmp_path / "work").mkdir()
     assert found_in(tmp_path / "work") == []

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from tenuto.protocol.entry import BranchEntry, QueuedEntry, ShellEntry, TitleEntry
+from tenuto.protocol.entry import BranchEntry, NoticeEntry, QueuedEntry, ShellEntry, TitleEntry
 from tenuto.protocol.usage import Usage
 from tenuto.session.errors import SessionAmbiguous, SessionUnreadable
 from tenuto.session.library.catalog import Latest, find_session, latest_session, list_sessions
@@ -184,3 +184,18 @@ def test_b1_a_session_that_cannot_be_read_is_passed_over_by_name(tmp_path):
     assert latest.directory == older.directory
     assert [one.id for one in latest.unreadable] == [harmed.id]
     assert "500 bytes" in latest.unreadable[0].error
+
+
+def test_a_copy_of_what_stands_before_the_first_message_is_no_damaged_session(tmp_path):
+    """It was in the list as one whose log cannot be read: the copy has the files of what was left."""
+    session = session_in(tmp_path, tmp_path / "a", "write it", close=False)
+    session.store.save_bytes(b"as it was before")
+    session.append(BranchEntry(parent=0))
+    copy = session.fork(tmp_path)
+    copy.append(NoticeEntry(text="something was removed"))
+    copy.close()
+    session.close()
+    assert [one.id for one in list_sessions(tmp_path)] == [session.id]
+    log = log_of(copy)
+    log.write_bytes(log.read_bytes().replace(b'"forked_from"', b'"something"'))
+    assert "files of earlier work" in next(one.error for one in list_sessions(tmp_path) if one.id == copy.id)

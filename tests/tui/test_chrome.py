@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from itertools import pairwise
 from pathlib import Path
 
@@ -10,10 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tenuto.command.context_rows import context_rows
 from tenuto.config.settings import UiSettings
 from tenuto.config.sources import load_settings
 from tenuto.protocol.event import AssistantTextDeltaEvent, TaskStartedEvent
-from tenuto.protocol.usage import Usage
+from tenuto.protocol.usage import ContextPart, ContextReport, Usage
 from tenuto.tui.chrome import ITEMS, RENDERERS, footer_line, parting_lines, unknown_items
 from tenuto.tui.render.items import render_item
 from tenuto.tui.render.options import motion_of
@@ -66,6 +68,20 @@ def test_the_mark_of_compaction_and_the_colours_of_seventy_and_ninety():
         assert sum(piece.count("┿") for piece, _name in spans) == 1
     state.status.trigger = None
     assert "┿" not in footer_line(state, 200, "").text
+
+
+@given(tokens=st.integers(1, 300_000), window=st.integers(1_000, 200_000))
+def test_the_footer_and_context_say_the_same_percentage(tokens, window):
+    state = busy_state()
+    state.status.tokens, state.status.window = tokens, window
+    part = ContextPart(name="user", tokens=tokens)
+    report = ContextReport(
+        parts=(part,), tokens=tokens, estimated=False, window=window, known=True, trigger=window, free=0, reserve=0
+    )
+    title = "".join(piece for piece, _style in context_rows(report, 80)[0])
+    said = re.search(r"(\d+) %\)", title)
+    assert said is not None
+    assert footer_line(state, 200, "").text.removesuffix(" over").endswith(f" {said[1]}%")
 
 
 def test_the_order_is_the_users():

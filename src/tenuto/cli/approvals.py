@@ -17,7 +17,7 @@ from tenuto.config.settings import Settings
 from tenuto.config.settings_writer import SettingNotKept, drop_rule, keep_rule
 from tenuto.exit_codes import BAD_USAGE, FAILED, OK
 from tenuto.guard.approval import judge, judge_unheld
-from tenuto.guard.rules import Effect, Rule, RuleError, read_rule, read_rules, standing_rules
+from tenuto.guard.rules import Effect, Rule, RuleError, describe_idle, read_rule, read_rules, standing_rules
 from tenuto.guard.secrets import command_environment
 from tenuto.guard.subject import Allow, Ask, Refuse, Verdict
 from tenuto.protocol.entry import ApprovalEntry
@@ -141,6 +141,8 @@ def _change(parsed: argparse.Namespace, home: Path, saved: SavedApprovals, cwd: 
     except (SettingNotKept, SavedApprovalsError) as error:
         return complain(str(error), FAILED)
     say(f"{'Added' if parsed.act == 'add' else 'Removed'}: {effect} {rule.text} ({where})")
+    if parsed.act == "add" and (idle := describe_idle(rule)):
+        complain(idle)
     return OK
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from tenuto.cli.parsing import Parser, add_directory, agrees, parse, say_json
+from tenuto.cli.parsing import Parser, add_directory, agrees, complain, parse, say_json
 from tenuto.cli.progress import progress, working
 from tenuto.exit_codes import FAILED, OK
 from tenuto.guard.terminal import sanitize_line, write_text
@@ -114,6 +114,8 @@ class _ImportDialog:
         if self._options.json:
             say_json(rows)
             return OK
+        if not rows:
+            complain(_nothing())
         for row in rows:
             words = f"imported as {row['id']}" if row["id"] else "not imported"
             write_text("\t".join((row["format"], _day(row["changed"]), words, _line(row["title"]), row["path"])))
@@ -122,8 +124,7 @@ class _ImportDialog:
     def choose(self, sources: list[Source]) -> int:
         """Let a user choose from a numbered list."""
         if not sources:
-            names = ", ".join(known.label for known in FORMATS)
-            write_text(f"No sessions of {names} were found. tenuto import PATH imports a file from anywhere.")
+            complain(_nothing())
             return OK
         shown = sources
         while True:
@@ -156,6 +157,11 @@ class _ImportDialog:
         notes += [f"{len(sources) - len(rows)} older ones: search for them"] if len(sources) > len(rows) else []
         if notes:
             write_text("     " + "; ".join(notes))
+
+
+def _nothing() -> str:
+    names = ", ".join(known.label for known in FORMATS)
+    return f"no sessions of {names} were found; tenuto import PATH imports a file from anywhere"
 
 
 def _numbers(answer: str, count: int) -> list[int]:

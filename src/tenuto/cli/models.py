@@ -150,7 +150,9 @@ def _row(facts: ModelFacts) -> tuple[str, ...]:
 
 
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
+    if not any(row[-1] for row in rows[1:]):  # most lists fit a terminal without it
+        rows = [row[:-1] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(
             f"{cell:>{width}}" if column in RIGHT else f"{cell:<{width}}"

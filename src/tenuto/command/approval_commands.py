@@ -15,7 +15,7 @@ from tenuto.core.errors import TaskFailedError
 from tenuto.core.finding import resolve_directory
 from tenuto.core.runtime import Runtime
 from tenuto.core.state.live import LiveSession
-from tenuto.guard.rules import SOURCES, Effect, Rule, RuleError, Source, read_rule, rule_of
+from tenuto.guard.rules import SOURCES, Effect, Rule, RuleError, Source, describe_idle, read_rule, rule_of
 from tenuto.protocol.entry import ApprovalEntry, DirectoryEntry
 
 NOTHING = "No rules and no saved approvals. Choose “don't ask again” in an approval, or /approvals add RULE."
@@ -145,7 +145,9 @@ def _add(live: LiveSession, change: Change) -> Say:
             keep_rule(live.home, rule.effect, rule.text)
             live.given.append(rule)
             source = "settings"
-    return Say(f"Added: {msgspec.structs.replace(rule, source=source).origin}")
+    added = f"Added: {msgspec.structs.replace(rule, source=source).origin}"
+    idle = describe_idle(rule)
+    return Say(f"{added}\n{idle[0].upper()}{idle[1:]}." if idle else added)
 
 
 def _remove(live: LiveSession, rows: Sequence[Row], which: str) -> Say:

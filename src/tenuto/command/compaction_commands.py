@@ -78,7 +78,7 @@ TITLES = {
 }
 NOTHING = {
     "up-to": "There is no message with anything before it that is not summarised already.",
-    "from": "There is no message yet.",
+    "from": "There is no message that is not summarised already.",
     "undo up-to": "There is no message with anything before it.",
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tenuto.protocol.usage import ContextReport, PartName, SizePoint
-from tenuto.text.figures import format_count
+from tenuto.text.figures import format_count, whole_percent
 
 Row = list[tuple[str, str]]
 
@@ -65,9 +65,9 @@ def in_ascii(row: Row) -> Row:
 
 def _title(report: ContextReport) -> Row:
     about = "~" if report.estimated else ""
-    share = f" ({100 * report.tokens // report.window} %)" if report.known else ""
+    share = f" ({whole_percent(report.tokens, report.window)} %)" if report.known else ""
     if report.known and report.tokens > report.window:
-        share = f" (over the window: {100 * report.tokens // report.window} %)"
+        share = f" (over the window: {whole_percent(report.tokens, report.window)} %)"
     when = "would be sent with the first request" if report.next_request else "used"
     return [(f"{about}{report.tokens:,}", "bold"), (f" of {report.window:,} tokens {when}{share}", "text")]
 

@@ -17,7 +17,7 @@ from tenuto.protocol.entry import Mode
 from tenuto.protocol.model import ModelFacts
 from tenuto.protocol.operation import ChangeModelOperation, ChangeModeOperation
 from tenuto.protocol.usage import Usage
-from tenuto.text.figures import describe_origin, format_prices, plural
+from tenuto.text.figures import describe_origin, format_prices, plural, whole_percent
 from tenuto.text.matching import did_you_mean
 from tenuto.version import __version__
 
@@ -209,7 +209,7 @@ async def run_status(runtime: Runtime, argument: str) -> list[CommandOutcome]:
     del argument
     live = runtime.live
     state, size, budget = live.session.state, live.measure(), live.budget()
-    share = f", {100 * size.tokens // budget.window} % of {budget.window:,}" if budget.window else ""
+    share = f", {whole_percent(size.tokens, budget.window)} % of {budget.window:,}" if budget.window else ""
     rows = [
         ("version", f"Tenuto {__version__}"),
         ("session", f"{live.id}{f' “{state.title}”' if state.title else ''}"),

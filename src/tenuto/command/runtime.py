@@ -88,6 +88,8 @@ def _command_names() -> frozenset[str]:
 
 
 MAX_FOLDERS = 200
+WHOLE_FOLDERS = frozenset({".", "..", "~"})
+"""Words that name a directory as they stand."""
 
 
 async def argument_choices(runtime: Runtime, name: str, typed: str) -> tuple[Choice, ...]:
@@ -121,6 +123,8 @@ def folder_choices(cwd: Path, typed: str) -> list[Choice]:
     from tenuto.command.outcome import Choice
 
     before, space, word = typed.rpartition(" ")
+    if word in WHOLE_FOLDERS:  # else Enter would make a hidden folder of the dot
+        return [Choice(typed, word)]
     folder, slash, last = word.rpartition("/")
     try:
         with os.scandir(cwd / Path(f"{folder}{slash}").expanduser()) as entries:

@@ -229,7 +229,8 @@ def _note_keys(file: Path, document: FrontMatter, problems: list[str]) -> None:
     """Name the keys that nothing is made of."""
     keys = document.values.keys() - KEYS - _MEANINGLESS
     if left := sorted(keys & _NOT_FOLLOWED):
-        problems.append(f"{file}: {', '.join(left)} not followed here; the agent works without")
+        names = f"{', '.join(left)} {'is' if len(left) == 1 else 'are'}"
+        problems.append(f"{file}: {names} not followed here; the agent works without")
     if unknown := sorted(keys - _NOT_FOLLOWED):
         named = ", ".join(f"{shorten(key, 40)}{did_you_mean(key, KEYS)}" for key in unknown[:8])
         problems.append(f"{file}: unknown in its front matter: {named}")

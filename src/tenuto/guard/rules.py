@@ -94,6 +94,16 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.text} ({SOURCES[self.source]})"
 
 
+def describe_idle(rule: Rule) -> str:
+    """Return a line for who adds a rule that allows nothing, empty for all others."""
+    if rule.tool != "bash" or rule.effect != "allow":
+        return ""
+    from tenuto.guard.shell.rules import why_it_covers_nothing
+
+    why = why_it_covers_nothing(rule.command)
+    return f"this rule covers no command: {why}; name what runs, as bash(python -m pytest *)" if why else ""
+
+
 def tool_group(tool: str) -> str:
     """Return the name under which rules speak of a tool: `edit` for all that change files."""
     if tool.startswith(MCP_PREFIX):

@@ -14,6 +14,11 @@ def format_count(number: int) -> str:
     return str(number)
 
 
+def whole_percent(part: int, whole: int) -> int:
+    """Return a share in whole percent, rounded up: what is more than nothing is 1, and what is over the whole 101."""
+    return -(-100 * part // whole)
+
+
 def format_change(before: int, after: int, *, rough: bool, short: bool = True, arrow: str = "→") -> str:
     """Return a context's size before and after something: 182k → ~24k, or 182,341 → ~24,102.
 

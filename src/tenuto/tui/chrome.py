@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol
 
@@ -10,7 +9,7 @@ from msgspec import Struct
 
 from tenuto.config.settings import UiSettings
 from tenuto.guard.terminal import sanitize_line
-from tenuto.text.figures import format_cost, format_count
+from tenuto.text.figures import format_cost, format_count, whole_percent
 from tenuto.tui.keys.bindings import fit_phrases
 from tenuto.tui.keys.keyboard import Keyboard
 from tenuto.tui.keys.line_editor import LineEditor
@@ -510,7 +509,7 @@ def _context(facts: FooterFacts) -> list[Span]:
         return [(f"{count} tokens", "status")]
     style = "meter.low" if share < MIDDLE_SHARE else "meter.middle" if share < HIGH_SHARE else "meter.high"
     over = " over" if share > 1 else ""
-    text = f"{count}/{format_count(status.window)} {math.ceil(share * 100)}%{over}"
+    text = f"{count}/{format_count(status.window)} {whole_percent(status.tokens, status.window)}%{over}"
     if "bar" in facts.gone:
         return [(text, style if share >= MIDDLE_SHARE else "status")]
     return [*_bar(status, share, style), (f" {text}", "status")]

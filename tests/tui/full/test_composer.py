@@ -144,6 +144,13 @@ async def test_a_mark_is_deleted_as_one_undone_and_unfolded() -> None:
         assert screen.runtime.prompts == ["see " + "line\n" * 20]
 
 
+@pytest.mark.parametrize("rows", [24, 45, 60])
+async def test_the_prompt_grows_to_a_third_of_the_screen(rows) -> None:
+    async with running_app(size=(80, rows)) as screen:
+        await screen.burst(["a", *["ctrl+j"] * 40])
+        await until(screen, lambda: screen.app.composer.size.height == rows // 3)
+
+
 async def test_unfolding_a_long_paste_is_undone_and_done_again() -> None:
     async with running_app() as screen:
         composer = screen.app.composer

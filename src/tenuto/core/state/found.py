@@ -75,9 +75,9 @@ _SHOWN = 100
 """Characters of what one thing does."""
 _MOST_RULES = 50
 _PLUGIN = "plugin "
-_IN_PART = "does without"
 _PROBLEM = re.compile(r"(/[^:\0]*?\.[A-Za-z]{1,6}|/[^:\0]*?)(?::| is | cannot | has ).*", re.DOTALL)
 TRUST = "tenuto trust shows and allows it"
+_REST = "nothing; the rest is used"
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
@@ -148,12 +148,25 @@ class Around(msgspec.Struct, frozen=True, kw_only=True):
             in_part=in_part,
         )
 
-    def problem(self, kind: FoundKind, line: str, file: str = "", *, do: str = "", is_fault: bool = False) -> Found:
-        """Return a row for what a reader says cannot be used: a line that begins with a path, and why behind it."""
+    def problem(
+        self,
+        kind: FoundKind,
+        line: str,
+        file: str = "",
+        *,
+        do: str = "",
+        is_fault: bool = False,
+        used: frozenset[str] = frozenset(),
+    ) -> Found:
+        """Return a row for what a reader says cannot be used: a line that begins with a path, and why behind it.
+
+        `used` are the files that count, but for what the line says.
+        """
         match = _PROBLEM.fullmatch(line)
         file = file or (match[1] if match else "")
         left = line.removeprefix(file).removeprefix(":").strip() if file else line
-        part = _IN_PART in left
+        part = file in used
+        do = _REST if part and not do else do
         return self.row(kind, Path(file).name or kind, file, left_out=left, do=do, is_fault=is_fault, in_part=part)
 
     def _origin(self, path: Path) -> Origin:
@@ -295,7 +308,8 @@ def _agents(around: Around) -> Iterator[Found]:
     found = read_agents(around.home, own, around.cwd, tuple(schema.name for schema in builtin_schemas()))
     for kind in found.own:
         yield around.row("agents", kind.name, kind.source, does=shorten(kind.description, _SHOWN))
-    yield from (around.problem("agents", line) for line in found.problems)
+    used = frozenset(kind.source for kind in found.own)
+    yield from (around.problem("agents", line, used=used) for line in found.problems)
 
 
 def _plugins(around: Around) -> Iterator[Found]:
@@ -307,9 +321,7 @@ def _plugins(around: Around) -> Iterator[Found]:
         does = f"{version + ', ' if version else ''}from {one.record.source}"
         yield around.row("plugins", one.name, one.root, does=does, left_out=one.problem, do="")
         for problem in one.plugin.problems if one.plugin is not None else ():
-            yield around.row(
-                "plugins", one.name, one.root, left_out=problem, do="nothing; the rest is used", in_part=True
-            )
+            yield around.row("plugins", one.name, one.root, left_out=problem, do=_REST, in_part=True)
     for folder in _plugin_folders(around):
         if found.find(folder.name) is None:
             left, do = "only plugins that you added are used", f"tenuto plugins add {folder}"

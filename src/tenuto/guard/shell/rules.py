@@ -109,6 +109,12 @@ def _covers(rule: list[str], command: SimpleCommand) -> bool:
     return list(command.words[: len(literal)]) == literal
 
 
+def why_it_covers_nothing(pattern: str) -> str:
+    """Return why a pattern that ends with `*` can cover no command, empty where it may cover some."""
+    words = _words(pattern) or []
+    return _prefix_limits(tuple(words[:-1]))[0] if words[1:] and words[-1] == "*" else ""
+
+
 def runs_others(program: str) -> bool:
     """Whether a program may run another one that stands among its arguments."""
     named = {name for name, _ in _RUN_BY_SUBCOMMAND}

@@ -12,9 +12,10 @@ from pathlib import Path
 import msgspec
 
 from tenuto.private_files import make_directory
+from tenuto.protocol.entry import HeaderEntry
 from tenuto.protocol.part import text_of
 from tenuto.session.errors import SessionAmbiguous, SessionError, SessionLocked
-from tenuto.session.library.meta import Meta, fold_all, fold_log, write_meta
+from tenuto.session.library.meta import Meta, first_entry, fold_all, fold_log, write_meta
 from tenuto.session.log.lock import SessionLock, lock_owner
 from tenuto.session.log.log import LOG_NAME, sum_up
 from tenuto.session.paths import SESSIONS, folder_identity, project_directory
@@ -233,9 +234,18 @@ def _unreadable(directory: Path, meta: Meta) -> str:
         return sum_up(meta.damaged, meta.first_damage)
     if not meta.seq and not meta.state.created:
         return "it is empty"
-    if Store(directory).has_files:
+    if Store(directory).has_files and not _is_copy(directory):
         return "it starts over, with files of earlier work beside it"
     return ""
+
+
+def _is_copy(directory: Path) -> bool:
+    """Whether a log begins as a copy of another one: it has that one's files, whatever of it was said on its way."""
+    try:
+        header = first_entry(directory / LOG_NAME)
+    except OSError:
+        return False
+    return isinstance(header, HeaderEntry) and header.forked_from is not None
 
 
 def _keep(directory: Path, meta: Meta) -> None:

@@ -248,7 +248,7 @@ def _held_usage(directory: Path, believed: Meta | None) -> Usage:
 def _find_header(directory: Path, history: History, meta: Meta | None) -> HeaderEntry:
     """Return the first header; for a log that lost it, one with what the metadata knows."""
     if history.headers:
-        entry = _first_entry(history.log) if history.headers[0] == 0 else history[history.headers[0]]
+        entry = first_entry(history.log) if history.headers[0] == 0 else history[history.headers[0]]
         entry = entry if isinstance(entry, HeaderEntry) else history[history.headers[0]]
         if isinstance(entry, HeaderEntry) and entry.cwd:
             return entry
@@ -261,7 +261,8 @@ def _find_header(directory: Path, history: History, meta: Meta | None) -> Header
     )
 
 
-def _first_entry(log: Path) -> object:
+def first_entry(log: Path) -> object:
+    """Return the entry of a log's first line, `None` where that is none. Raises `OSError`."""
     with log.open("rb") as file:
         try:
             return decode(file.readline(_HEADER_BYTES))
