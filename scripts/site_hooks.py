@@ -69,7 +69,7 @@ column would be out of sight.
 
 def _stacked(table: re.Match[str]) -> str:
     """Let each cell of a wide table know the head of its column (`site.css` writes it before the cell)."""
-    heads = [_plain(head) for head in re.findall(r"<th[^>]*>(.*?)</th>", table[0], re.DOTALL)]
+    heads = [_plain(head) for head in re.findall(r"<th(?:\s[^>]*)?>(.*?)</th>", table[0], re.DOTALL)]
     last = [_plain(cell[2]) for cell in CELL.finditer(table[0])][len(heads) - 1 :: max(len(heads), 1)]
     if len(heads) not in STACKED or max(map(len, last), default=0) <= TEXT:
         return table[0]
