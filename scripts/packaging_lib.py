@@ -154,7 +154,7 @@ def _try_one(python: str, wheel: Path, place: Path) -> str:
         return made
     environ = {"PATH": f"{venv / 'bin'}:/usr/bin:/bin", "HOME": str(home), "TERM": "xterm-256color", "LANG": "C.UTF-8"}
     program = str(venv / "bin" / "tenuto")
-    for words, expected in ((["--version"], "tenuto "), (["-p", "hello"], ""), (["doctor", "--json"], '"rows"')):
+    for words, expected in ((["--version"], "tenuto "), (["-p", "list"], ""), (["doctor", "--json"], '"rows"')):
         done = subprocess.run(
             [program, *words], cwd=home, env=environ, capture_output=True, text=True, timeout=PATIENCE, check=False
         )

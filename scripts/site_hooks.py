@@ -5,6 +5,7 @@ Loaded by MkDocs (`mkdocs.yml`).
 
 from __future__ import annotations
 
+import itertools
 import re
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,8 @@ CODE = re.compile(r"`[^`]+`")
 PICTURE = re.compile(r"^!\[[^\]]*\]\((pictures/[\w-]+\.svg)(?:#[\w-]+)?\)$", re.MULTILINE)
 FILE_NAME = re.compile(r"(?<!!)\[([a-z-]+)\.md\](?=\(\1\.md[)#])")
 """A link that is called by its file: right in the repository, and no name for a page."""
+SHORT_CODE = re.compile(r"<code>(?=[^<\n]{1,20}</code>)")
+"""Code in a line that stays in one piece: browsers break `--mode` behind its hyphens."""
 
 
 def _with_plain_bars(code: re.Match[str]) -> str:
@@ -67,3 +70,31 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     for name, its_page in PAGES.items():
         markdown = re.sub(rf"\]\(((?:\.\./)*)\.\./{re.escape(name)}(?=[)#])", rf"](\1{its_page}", markdown)
     return markdown
+
+
+TABLE = re.compile(r"<table>.*?</table>", re.DOTALL)
+CELL = re.compile(r"<td([^>]*)>(.*?)</td>", re.DOTALL)
+STACKED = range(3, 6)
+TEXT = 40
+"""Tables of so many columns whose last one has texts of more characters stand as blocks on a narrow screen, where that
+column would be out of sight.
+"""
+
+
+def _stacked(table: re.Match[str]) -> str:
+    """Let each cell of a wide table know the head of its column (`site.css` writes it before the cell)."""
+    heads = [_plain(head) for head in re.findall(r"<th(?:\s[^>]*)?>(.*?)</th>", table[0], re.DOTALL)]
+    last = [_plain(cell[2]) for cell in CELL.finditer(table[0])][len(heads) - 1 :: max(len(heads), 1)]
+    if len(heads) not in STACKED or max(map(len, last), default=0) <= TEXT:
+        return table[0]
+    places = itertools.cycle(heads)
+    return CELL.sub(lambda cell: f'<td data-head="{next(places)}"{cell[1]}>{cell[2]}</td>', table[0])
+
+
+def _plain(html: str) -> str:
+    return re.sub(r"<[^>]+>", "", html).replace('"', "&quot;")
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Keep short code in one piece, and wide tables readable on a narrow screen."""
+    return TABLE.sub(_stacked, SHORT_CODE.sub('<code class="short">', html))

@@ -67,6 +67,13 @@ def test_show_names_each_setting_with_file_and_line_and_no_secret(capsys, home, 
     assert "secret" not in out and "hidden-key" not in out
 
 
+def test_a_section_whose_settings_are_all_ignored_is_no_setting(capsys, home, project):
+    (home / "settings.toml").write_text("[ui]\nthem = 'light'\n[agents]\ndepth = 9\n")
+    code, out, err = run(capsys, home, project, "show", environ={"TENUTO_COMPACTION__ENABELD": "false"})
+    assert code == 0 and err.count("is ignored") == 3
+    assert "No settings are made" in out
+
+
 def test_show_all_lists_every_setting_once(capsys, home, project):
     _, out, _ = run(capsys, home, project, "show", "--all", "--json")
     keys = [row["key"] for row in json.loads(out)]

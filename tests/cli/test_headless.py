@@ -179,10 +179,30 @@ def test_a_broken_settings_file_does_not_stop_the_start(run, tmp_path):
     assert "settings.toml" in done.stderr
 
 
-def test_without_a_key_the_offline_model_answers_and_says_so(run):
-    done = run("-p", "hello")
-    assert done.returncode == 0, done.stderr
-    assert "offline" in done.stdout.lower()
+@pytest.mark.parametrize(
+    ("words", "environ", "code"),
+    [
+        (["hello"], {}, 1),
+        (["hello", "-o", "json"], {"ANTHROPIC_API_KEY": ""}, 1),
+        (["hello", "--output-schema", "schema.json"], {}, 1),
+        (["hello", "--model", "offline/tenuto"], {}, 0),
+        (["hello"], {"TENUTO_MODEL": "offline/tenuto"}, 0),
+        (["list"], {}, 0),
+        (["/status"], {}, 0),
+    ],
+)
+def test_without_a_key_only_what_the_offline_model_knows_is_no_failure(run, words, environ, code):
+    """A script goes by the exit code: nobody is to commit what no model has looked at."""
+    (run.work / "schema.json").write_text('{"type": "object"}')
+    done = run("-p", *words, environ=environ)
+    assert done.returncode == code, done.stderr
+    assert "offline" in done.stdout.lower() or words != ["hello"]
+    assert ("no model was asked" in done.stderr and "ANTHROPIC_API_KEY" in done.stderr) == (code == 1)
+
+
+def test_a_key_that_is_missing_for_a_named_model_is_bad_usage(run):
+    for done in (run("-p", "x", "-m", "anthropic/m"), run("-p", "x", environ={"TENUTO_MODEL": "anthropic/m"})):
+        assert done.returncode == 2 and "ANTHROPIC_API_KEY" in done.stderr and not done.stdout
 
 
 WRITE = Call("write", {"path": "made.txt", "content": "x"})

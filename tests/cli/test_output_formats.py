@@ -78,13 +78,14 @@ def test_b4_the_model_is_told_that_nobody_answers_and_what_its_mode_allows(run, 
     assert "The user is asked" not in text
 
 
-def test_b4_a_limit_of_turns_ends_the_run(run):
+@pytest.mark.parametrize(("turns", "said"), [(1, "1 turn"), (3, "3 turns")])
+def test_b4_a_limit_of_turns_ends_the_run(run, turns, said):
     with ServerThread(steps(9)) as server:
-        done = run("-p", "go", *MODEL, "--mode", "auto", "--max-turns", "3", "--output-format", "json", server=server)
+        done = run("-p", "go", *MODEL, "--mode", "auto", "--max-turns", str(turns), "-o", "json", server=server)
     found = result_of(done)
-    assert (done.returncode, found["subtype"], found["num_turns"]) == (4, "error_limit_reached", 3)
-    assert len(server.requests) == 3
-    assert "--max-turns" in found["error"]
+    assert (done.returncode, found["subtype"], found["num_turns"]) == (4, "error_limit_reached", turns)
+    assert len(server.requests) == turns
+    assert found["error"] == f"stopped after {said} (--max-turns)"
 
 
 def test_b4_a_limit_of_cost_needs_a_price(run):
@@ -194,7 +195,7 @@ def test_added_directories_count_as_workspace(run, tmp_path):
     assert (done.returncode, (other / "a.txt").exists()) == (0, True), "it survives resuming"
     done = run("-p", "go", *MODEL, "--add-dir", "missing", server=None)
     assert done.returncode == 2
-    assert "--add-dir missing" in done.stderr
+    assert "--add-dir missing" in done.stderr and "--cwd" not in done.stderr
 
 
 SCHEMA = {"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"]}

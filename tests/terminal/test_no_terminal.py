@@ -61,7 +61,7 @@ def test_a_dumb_terminal_gets_plain_lines(place: Workplace, name: str) -> None:
 
 def test_a_directory_that_is_not_there_is_named(place: Workplace) -> None:
     left = place.open().shell("tenuto --cwd nowhere; echo code $?")
-    assert left.split("\n") == ["tenuto: nowhere is not a directory; name an existing one with --cwd", "code 2"]
+    assert left.split("\n") == ["tenuto: nowhere is not a directory; name an existing one", "code 2"]
 
 
 def test_an_unknown_option_is_one_line(place: Workplace) -> None:

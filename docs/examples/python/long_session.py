@@ -16,7 +16,10 @@ async def main(prompts):
             await agent.run(prompt)
         plan = await agent.preview()
         print(f"a compaction would begin with {plan.tokens_before:,} tokens ({plan.rung})")
-        entry = await agent.compact("names of functions")
+        try:
+            entry = await agent.compact("names of functions")
+        except tenuto.TenutoError as error:  # a short session has nothing to make smaller
+            sys.exit(f"not compacted: {error}")
         print(f"{entry.tokens_before:,} tokens became {entry.tokens_after:,}")
         undone = await agent.undo()
         print(f"undone: {undone.tokens_after:,}")

@@ -156,8 +156,8 @@ def working_directory(named: str) -> Path | str:
         return "the working directory was deleted; change to another one, or name one with --cwd DIR"
     except (OSError, RuntimeError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        return f"{named or 'the working directory'} cannot be used ({reason}); name another one with --cwd DIR"
-    return f"{cwd} is not a directory; name an existing one with --cwd"
+        return f"{named or 'the working directory'} cannot be used ({reason}); name another one"
+    return f"{cwd} is not a directory; name an existing one"
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -104,7 +104,7 @@ def made_settings(sources: Sequence[Source]) -> list[Made]:
 
 def _leaves(values: Mapping[str, Any], before: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], object]]:
     for key, value in values.items():
-        if isinstance(value, dict) and value:
+        if isinstance(value, dict) and (value or not before):  # of a section nothing may be left
             yield from _leaves(cast("dict[str, Any]", value), (*before, key))
         else:
             yield (*before, key), value

@@ -226,7 +226,10 @@ class Runtime:
             return
         await self.opener.wait_for_facts()
         if live.facts.input_price is None or live.facts.output_price is None:
-            raise UsageError(f"the limit of cost cannot be held: the price of {live.facts.id} is not known")
+            raise UsageError(
+                f"the limit of cost cannot be held: the price of {live.facts.id} is not known; "
+                "limit turns or time instead"
+            )
 
     async def close(self) -> None:
         """Stop what runs, end background jobs, close the log and the connections."""

@@ -58,7 +58,7 @@ class TenutoOptions(InstalledAgentOptions):
 class TenutoAgent(BaseInstalledAgent):
     """Installs Tenuto in a task's environment, runs it without a screen, and brings its session home as ATIF."""
 
-    capabilities = AgentCapabilities(atif=True, reasoning_effort=True)
+    capabilities = AgentCapabilities(atif=True, reasoning_effort=True, native_web_tools=True)
     options_model = TenutoOptions
     ERROR_PATTERNS = [  # noqa: RUF012 (Harbor's own form)
         *BaseInstalledAgent.ERROR_PATTERNS,
@@ -133,7 +133,9 @@ class TenutoAgent(BaseInstalledAgent):
         _, _, key, address = BUILT_IN.get((self.model_name or "").partition("/")[0], ("", "", "", ""))
         names = [name for name in (key, address, OTHER_VARIABLES.get(key, "")) if name]
         found = {name: value for name in names if (value := self._get_env(name))}
-        return {**found, "TENUTO_HOME": str(self.environment_logs_dir / HOME)}
+        # A provider's web search runs at the provider: no network policy of a container holds it.
+        search = {"TENUTO_TOOLS__WEB_SEARCH": "false"} if self.options.disable_web_search else {}
+        return {**found, **search, "TENUTO_HOME": str(self.environment_logs_dir / HOME)}
 
     def populate_context_post_run(self, context: AgentContext) -> None:
         """Write the session as a trajectory, after a run that was stopped too, and say what it used."""

@@ -19,10 +19,11 @@ from msgspec import UNSET, Struct
 from tenuto.api.result import RunResult
 from tenuto.core.errors import EXPECTED_FAILURES, describe_failure
 from tenuto.core.start import Start
-from tenuto.exit_codes import BAD_USAGE, INTERRUPTED, LIMIT_REACHED, OK
+from tenuto.exit_codes import BAD_USAGE, FAILED, INTERRUPTED, LIMIT_REACHED, OK
 from tenuto.frontend.headless import HeadlessRun, run_headless
 from tenuto.frontend.result import Ended, describe_result, exit_code
 from tenuto.guard.terminal import escape_json, write_status, write_text
+from tenuto.model.registry import OFFLINE_MODEL
 from tenuto.protocol.entry import MOVED_KIND, RESTORED_KIND, WAITING_KIND, Mode
 from tenuto.protocol.event import (
     AnyEvent,
@@ -47,6 +48,11 @@ if TYPE_CHECKING:
     from tenuto.frontend.stream import Interrupt
 
 OutputFormat = Literal["text", "json", "stream-json", "events"]
+NO_MODEL = (
+    "no model was asked: there is no key and no local model server, and the offline model knows six verbs alone; set "
+    "ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or name a model with --model"
+)
+"""Why a prompt has failed that nothing but the offline model could answer: a script goes by the exit code."""
 TOLD_KINDS = frozenset({MOVED_KIND, RESTORED_KIND, WAITING_KIND})
 """Notices that say what becomes of a command: they are told although nothing is wrong."""
 
@@ -270,9 +276,16 @@ class Talk:
     def _end(self, answer: Answer[Any]) -> Ended:
         settled = self._agent.result.settled
         code, error = exit_code(answer.outcome, settled.refused if settled is not None else 0), answer.error
+        if self._has_no_model() and _only_helps(answer):
+            code, error = FAILED, NO_MODEL
         if answer.outcome == "interrupted":
             code, error = (LIMIT_REACHED, self._run.overtime) if self._run.timed_out else (code, "interrupted")
         return self._ended(code, error, answer.value)
+
+    def _has_no_model(self) -> bool:
+        """Whether the offline model answers because there is no other, and nobody has named it."""
+        runtime = self._agent.runtime
+        return self._agent.model == OFFLINE_MODEL and not (runtime.start.model or runtime.live.settings.model)
 
     def _ended(self, code: int, error: str, value: Any = None) -> Ended:
         used = self._agent.usage - self._spent
@@ -317,3 +330,10 @@ def describe_refusals(events: Sequence[CallRefusedEvent], mode: Mode) -> str:
     whom = ("it" if len(events) == 1 else "them") if allowed == len(events) else f"{allowed} of them"
     verb = "allow" if mildest == "edits" else "allows"  # of two modes, or of one
     return f"{count}; --mode {ways[mildest]} {verb} {whom}" + (f", or {named}" if named else "")
+
+
+def _only_helps(answer: Answer[Any]) -> bool:
+    """Whether the offline model could not do what it was asked."""
+    from tenuto.model.offline import HELP
+
+    return answer.text == HELP

@@ -55,8 +55,8 @@ real tools. A prompt can begin with:
 - `write FILE: TEXT`
 - `replace OLD by NEW in FILE`
 
-Backticks can stand around names and texts. To connect a real model, set one of these and start again (or choose with \
-`/model`):
+Backticks stand around names and texts with blanks in them. To connect a real model, set one of these and start \
+again (or choose with `/model`):
 
 - `ANTHROPIC_API_KEY` for Claude: `tenuto --model anthropic/NAME`
 - `OPENAI_API_KEY` for OpenAI: `tenuto --model openai/NAME`

@@ -63,6 +63,14 @@ def test_l5_a_ref_is_what_the_worktree_begins_with(bench: Bench):
     assert done.returncode == 1
     outcomes = {name: result["outcome"] for name, result in bench.results.items()}
     assert outcomes == {"old": "done", "new": "done", "none": "setup_failed"}
+    assert bench.results["none"]["error"] == f"{bench.repo} has no commit or branch “no-such-branch”"
+
+
+def test_l5_a_repository_without_a_commit_is_told_that_it_needs_one(bench: Bench):
+    bench.git("checkout", "-q", "--orphan", "new")
+    bench.write({"id": "one", "prompt": "look"})
+    assert bench.run().returncode == 1
+    assert "has no commit yet; make one" in bench.results["one"]["error"]
 
 
 def test_l5_worktrees_are_kept_where_something_was_changed(bench: Bench):

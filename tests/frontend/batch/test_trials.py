@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
 
 from tenuto.cli.batch import run_batch
 from tenuto.engine.child import Ended
+from tenuto.frontend.batch.tasks import TasksError
 from tenuto.frontend.batch.trial import TrialJob, read_trial, read_trials
 
 
@@ -37,6 +39,10 @@ def test_l5_a_folder_of_tasks_is_read_by_name_and_a_changed_file_makes_another_t
     again = read_trials(tmp_path, "m/n", None)
     assert [one.digest == other.digest for one, other in zip(first, again, strict=True)] == [True, False]
     assert read_trials(tmp_path, "m/n", config)[0].digest != first[0].digest
+    for text in ('{"agent": ', "- a\n- b\n", ""):
+        config.write_text(text)
+        with pytest.raises(TasksError, match=re.escape(str(config))):
+            read_trials(tmp_path, "m/n", config)
 
 
 @pytest.mark.parametrize(

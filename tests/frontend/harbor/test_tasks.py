@@ -111,3 +111,30 @@ def test_nothing_was_refused(results) -> None:
         for step in result["trajectory"]["steps"]:
             for one in step.get("observation", {"results": []})["results"]:
                 assert not one.get("extra", {}).get("denied"), (name, one)
+
+
+SEARCHING = """
+import asyncio, sys
+from pathlib import Path
+from tenuto.frontend.harbor import TenutoAgent
+
+async def main():
+    told = {"model_name": "anthropic/claude-opus-5-5", "skip_model_parsing": True}
+    for given, restricted in (({}, False), ({"disable_web_search": True}, False), ({}, True)):
+        agent = TenutoAgent(logs_dir=Path(sys.argv[1]), **told, **given)
+        await agent.set_web_tools_disabled(restricted, None)
+        print(agent._environment().get("TENUTO_TOOLS__WEB_SEARCH", "as it is"))
+
+asyncio.run(main())
+"""
+
+
+def test_the_web_search_is_off_where_harbor_or_its_user_wants_that(tmp_path) -> None:
+    """It runs at the provider, so a container without a network does not hold it."""
+    if not (FOLDER / "installed").exists():
+        pytest.skip("Harbor is not there: scripts/harbor installs it (Python 3.12)")
+    environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run(
+        [PYTHON, "-c", SEARCHING, tmp_path], check=False, capture_output=True, text=True, env=environ, timeout=60
+    )
+    assert done.stdout.split("\n") == ["as it is", "false", "false", ""], done.stderr

@@ -93,7 +93,7 @@ async def check_clipboard(place: Surroundings) -> list[Row]:
 TMUX_OPTIONS = {
     "focus-events": ("set -g focus-events on", "whether you look, for notifications"),
     "allow-passthrough": ("set -g allow-passthrough on", "notifications"),
-    "extended-keys": ("set -g extended-keys on", "Shift+Enter"),
+    "extended-keys": ("set -s extended-keys on", "Shift+Enter"),
     "set-clipboard": ("set -s set-clipboard on", "copies of programs"),
 }
 """Option: the line that sets it, and what for."""

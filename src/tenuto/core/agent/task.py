@@ -32,6 +32,7 @@ from tenuto.protocol.message import (
 )
 from tenuto.protocol.part import ToolCallPart, text_of
 from tenuto.session.plans import proposed_plan
+from tenuto.text.figures import plural
 
 
 class AgentTask:
@@ -303,7 +304,9 @@ def check_limits(live: LiveSession) -> None:
     if task.spent_before is None:
         task.spent_before = live.session.state.usage.cost or 0.0
     if live.kind is not None and live.limits.turns is not None and task.turns >= live.limits.turns:
-        raise EndedEarlyError("limit_reached", f"stopped after {live.limits.turns} turns ({_child_limit(live)})")
+        raise EndedEarlyError(
+            "limit_reached", f"stopped after {plural(live.limits.turns, 'turn')} ({_child_limit(live)})"
+        )
     _check_run_turns(live.root)
     _check_cost(live)
     task.turns += 1
@@ -322,7 +325,9 @@ def _check_run_turns(root: LiveSession) -> None:
     task, limit = root.task, root.limits.turns
     if limit is not None and task.turns + task.turns_below >= limit:
         below = f", {task.turns_below} of them by sub-agents" if task.turns_below else ""
-        raise EndedEarlyError("limit_reached", f"stopped after {limit} turns{below} ({root.limits.turns_name})")
+        raise EndedEarlyError(
+            "limit_reached", f"stopped after {plural(limit, 'turn')}{below} ({root.limits.turns_name})"
+        )
 
 
 def _check_cost(live: LiveSession) -> None:

@@ -128,7 +128,7 @@ def read_trials(folder: Path, model: str, config: Path | None) -> list[Trial]:
     Raises `TasksError` and `OSError`.
     """
     places = [folder] if (folder / TASK_FILE).is_file() else sorted(folder.iterdir())
-    settings = digest_of(config.read_bytes()) if config else ""
+    settings = digest_of(_read_settings(config)) if config else ""
     made = [
         Trial(
             id=place.name,
@@ -148,6 +148,20 @@ def read_trials(folder: Path, model: str, config: Path | None) -> list[Trial]:
     if bad:
         raise TasksError("\n".join(f"{name}: a name has letters, digits and any of . _ -" for name in bad))
     return made
+
+
+def _read_settings(config: Path) -> bytes:
+    """Return a file of Harbor's settings, which is JSON or YAML. Raises `TasksError` and `OSError`."""
+    import yaml
+
+    data = config.read_bytes()
+    try:
+        settings = yaml.safe_load(data)  # JSON is YAML
+    except (yaml.YAMLError, UnicodeError, ValueError) as error:
+        raise TasksError(f"{config} is neither JSON nor YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(settings, dict):
+        raise TasksError(f"{config} has no settings by name; harbor trial schema says which there are")
+    return data
 
 
 def read_trial(folder: Path, ended: Ended) -> Attempt:

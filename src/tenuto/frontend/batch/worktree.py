@@ -30,11 +30,23 @@ class Worktree:
         self._git = _open(repository, environ)
         self.root = folder / self._git.root.name
         self.cwd = self.root / repository.relative_to(self._git.root)
-        self.base = _run(self._git, "rev-parse", "--verify", "--end-of-options", f"{ref}^{{commit}}").decode().strip()
+        self.base = self._find_commit(ref)
         with locked(self._git.root):
             _run(self._git, "worktree", "add", "--detach", str(self.root), self.base)
         if not self.cwd.is_dir():
             raise WorktreeError(f"there is no directory {repository.relative_to(self._git.root)} at {ref}")
+
+    def _find_commit(self, ref: str) -> str:
+        """Return the commit that a name stands for. Raises `WorktreeError`."""
+        words = ("rev-parse", "--quiet", "--verify", "--end-of-options")
+        try:
+            return _run(self._git, *words, f"{ref}^{{commit}}").decode().strip()
+        except WorktreeError:
+            if self._git.run(self._git.root, *words, "HEAD", seconds=GIT_SECONDS).returncode != 0:
+                raise WorktreeError(
+                    f"{self._git.root} has no commit yet; make one: a worktree begins with what is committed"
+                ) from None
+            raise WorktreeError(f"{self._git.root} has no commit or branch “{ref}”") from None
 
     def take_patch(self) -> bytes:
         """Return all that differs from what was checked out, new files too, those that git ignores not.
