@@ -107,7 +107,7 @@ _UNDER: dict[SetName, SetName] = {"fresh": "held-out"}
 def load_phrases(name: SetName) -> PhraseSet:
     """Read a set from its folder, by the name that `tenuto eval compaction --phrases` takes."""
     folder = _folder(name)
-    languages = {
+    languages: dict[Language, Phrases] = {
         language: msgspec.convert(_read(name, stem), Phrases)
         for language, stem in _FILES.items()
         if (folder / f"{stem}.toml").is_file()
