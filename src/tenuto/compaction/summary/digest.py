@@ -37,6 +37,7 @@ from tenuto.compaction.summary.view import SessionData, session_blocks
 from tenuto.guard.terminal import sanitize_for_terminal
 from tenuto.protocol.message import AssistantMessage, ToolResultMessage, UserMessage
 from tenuto.protocol.part import ToolCallPart, searches_in, text_of
+from tenuto.text.bounding import shorten as one_line
 from tenuto.text.call_summary import read_arguments
 from tenuto.text.estimate import estimate_text
 from tenuto.text.patch import patched_files
@@ -71,12 +72,6 @@ def error_text(result: ToolResultMessage, longest: int = MAX_LINE) -> str:
     others = [place for place, line in enumerate(lines) if place not in named and not _ADDED.fullmatch(line)]
     shown = sorted(named + others[max(0, len(others) - MAX_LINES + len(named)) :])
     return "\n".join(one_line(lines[place], longest) for place in shown)
-
-
-def one_line(text: str, limit: int) -> str:
-    """Return a text as one line of at most `limit` characters, and a mark where it was longer."""
-    flat = " ".join(text.split())
-    return flat if len(flat) <= limit else f"{flat[:limit]}…"
 
 
 MARK = "(Compiled from the session's data without a model; details are in the history.)"
