@@ -11,13 +11,14 @@ from typing import Protocol
 
 import msgspec
 
+from tenuto.compaction.data.calls import FAILED, error_text, open_errors
 from tenuto.compaction.data.files import with_file_lists
 from tenuto.compaction.measure.budget import MANUAL_KEEP_DIVISOR
 from tenuto.compaction.measure.meter import Meter
 from tenuto.compaction.measure.weight import estimate_message
 from tenuto.compaction.plan.entries import Visible
 from tenuto.compaction.plan.plan import CompactionPlan, NothingToCompact
-from tenuto.compaction.summary.digest import FAILED, digest, error_text, list_items, list_room, open_errors
+from tenuto.compaction.summary.digest import digest, list_items, list_room
 from tenuto.compaction.summary.prompts import Prompts
 from tenuto.compaction.summary.serialize import SEPARATOR, serialize_blocks
 from tenuto.compaction.summary.summarise import Summariser, SummaryContext, SummaryError
