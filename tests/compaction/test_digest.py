@@ -3,7 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.compaction.summary.digest import CALL, MARK, digest, digest_entries, error_text, sections_of
+from tenuto.compaction.data.calls import error_text
+from tenuto.compaction.summary.digest import CALL, MARK, digest, digest_entries, sections_of
 from tenuto.compaction.summary.prompts import Prompts
 from tenuto.compaction.summary.summary import join_summaries
 from tenuto.compaction.summary.view import SessionData

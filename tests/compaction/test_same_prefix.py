@@ -14,6 +14,7 @@ from tenuto.compaction.measure.budget import SUMMARY_SHARE
 from tenuto.compaction.plan.plan import CompactionPlan
 from tenuto.compaction.summary.prompts import Prompts
 from tenuto.compaction.summary.summarise import SummaryError
+from tenuto.compaction.summary.summary import add_identifiers
 from tenuto.compaction.ways.environment import BoundContext, CompactionEnvironment, SummaryModel
 from tenuto.compaction.ways.ladder import LadderCompaction
 from tenuto.compaction.ways.same_prefix import RUNG, describe_kept, same_prefix_rungs
@@ -100,6 +101,15 @@ async def test_the_request_is_the_last_steps_and_one_message():
     assert prompt.startswith(Prompts().same_prefix)
     assert prompt.endswith("Additional focus: the API names")
     assert describe_kept(plan, asked) in prompt
+
+
+async def test_names_that_the_program_added_make_no_longer_notes_necessary():
+    names = [f"orders_export_{number:02}_{'x7' * 25}" for number in range(60)]
+    plan = counted(conversation().planned())
+    plan = msgspec.structs.replace(plan, previous_summary=add_identifiers("## Goal\nMend the parser.", names))
+    client = ScriptedClient(reply(SUMMARY), reply(SUMMARY))
+    assert await run(context(client, plan), plan) is not None
+    assert len(client.requests) == 1
 
 
 async def test_what_the_provider_has_not_read_is_sent_only_where_it_does_not_stay():

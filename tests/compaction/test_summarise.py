@@ -89,6 +89,20 @@ async def test_an_update_carries_the_previous_summary_without_its_file_lists():
     assert prompt.count("old.py") == 0
 
 
+async def test_names_that_the_program_added_make_no_longer_notes_necessary():
+    names = [f"orders_export_{number:02}_{'x7' * 25}" for number in range(60)]
+    before = add_identifiers("## Goal\nMend the parser.\n\n## Next Steps\n1. Go on.", names)
+    assert estimate_text(before) > 12 * estimate_text(SUMMARY)
+    client = ScriptedClient(reply(SUMMARY), reply(SUMMARY))
+    plan = msgspec.structs.replace(whole_turn_plan(), previous_summary=before)
+    assert await summariser(client).summarise(plan) == SUMMARY
+    assert len(client.requests) == 1
+    longer = "\n".join(f"- note {number}: what was found there {number}" for number in range(400))
+    plan = msgspec.structs.replace(plan, previous_summary=before.replace("1. Go on.", longer))
+    with pytest.raises(SummaryError, match="next to nothing"):
+        await summariser(ScriptedClient(reply(SUMMARY), reply(SUMMARY))).summarise(plan)
+
+
 async def test_a_split_turn_is_two_requests_one_after_the_other_joined():
     history = conversation(3)
     history.user("mend it")

@@ -276,7 +276,8 @@ class _Writer:
         return fact.text + self._phrases.stop
 
     def _talk(self) -> str:
-        return self._next("talk", self._phrases.talk)
+        text = self._next("talk", self._phrases.talk)
+        return text.format(a=next(self._names)) if "{a}" in text else text
 
     def _short(self, kind: Kind, texts: tuple[str, ...]) -> Fact:
         name, value = next(self._names), next(self._numbers)
@@ -285,15 +286,18 @@ class _Writer:
         return _sentence(kind, text, name)
 
     def _from_template(self, kind: Kind, texts: tuple[str, ...]) -> Fact:
-        name = next(self._names)
-        return _sentence(kind, self._next(kind, texts).format(a=name), name)
+        return self._about(next(self._names), kind, texts)
+
+    def _about(self, name: str, kind: Kind, texts: tuple[str, ...]) -> Fact:
+        template = self._next(kind, texts)
+        return _sentence(kind, template.format(a=name, w=_plain(name)), _named(template, name))
 
     def _pin(self) -> Fact:
         return msgspec.structs.replace(self._short("user short", self._phrases.rules), kind="pin")
 
     def _decide(self) -> Fact:
         name = next(self._names)
-        fact = _sentence("decision", self._next("decision", self._phrases.decisions).format(a=name), name)
+        fact = self._about(name, "decision", self._phrases.decisions)
         self._decisions.append((name, fact))
         return fact
 
@@ -301,8 +305,10 @@ class _Writer:
         """Return a decision and what the model decides in its place."""
         other, fact = self._decisions.pop(0)
         name = next(self._names)
-        text = self._next("reversal", self._phrases.reversals).format(o=other, a=name)
-        return fact, _sentence("reversed", text, f"{other} {name}", old=fact.text)
+        template = self._next("reversal", self._phrases.reversals)
+        text = template.format(o=other, v=_plain(other), a=name, w=_plain(name))
+        ask = f"{_named(template, other, 'v')} {_named(template, name)}"
+        return fact, _sentence("reversed", text, ask, old=fact.text)
 
     def _module(self) -> tuple[str, str]:
         """Return the path and the text of a new source file."""
@@ -383,8 +389,17 @@ class _Writer:
 
 def _sentence(kind: Kind, text: str, ask: str, old: str = "") -> Fact:
     """Return a sentence as a fact, without the mark at its end."""
-    words = " ".join(f'"{word}"' if " " in word else word for word in ask.split(" "))
-    return Fact(kind=kind, text=text.rstrip(".。"), ask=words, old=old)
+    return Fact(kind=kind, text=text.rstrip(".。"), ask=ask, old=old)
+
+
+def _plain(name: str) -> str:
+    """Return a name as plain words."""
+    return name.replace("_", " ")
+
+
+def _named(template: str, name: str, mark: str = "w") -> str:
+    """Return what a sentence is recalled by: its name, which it has as plain words where the template has `mark`."""
+    return f'"{_plain(name)}"' if f"{{{mark}}}" in template else name
 
 
 def _of_path(kind: Kind, path: str) -> Fact:

@@ -7,97 +7,35 @@ has a share of the room: where there is too little, the one that is most over it
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import zip_longest
-from typing import cast
 
 import msgspec
 
+from tenuto.compaction.data.calls import describe_call, open_errors, set_in
 from tenuto.compaction.data.files import FileOperations, with_file_lists
 from tenuto.compaction.data.said import USER_ORIGINS
-from tenuto.compaction.data.wording import (
-    MAX_SENTENCE,
-    is_announcement,
-    is_correction,
-    is_decision,
-    is_error_line,
-    is_opaque,
-    is_promise,
-    is_same_topic,
-    sentences,
-    topic_of,
-)
+from tenuto.compaction.data.told import is_decided, is_noted, newest_by_topic, replaces, told
+from tenuto.compaction.data.wording import is_promise
 from tenuto.compaction.plan.entries import Visible
 from tenuto.compaction.plan.plan import CompactionPlan
 from tenuto.compaction.summary.prompts import JOIN_LABEL
 from tenuto.compaction.summary.serialize import clip, searched
 from tenuto.compaction.summary.summary import NAMES_LABEL, add_identifiers, exact_names, names_in, shorten
 from tenuto.compaction.summary.view import SessionData, session_blocks
-from tenuto.guard.terminal import sanitize_for_terminal
 from tenuto.protocol.message import AssistantMessage, ToolResultMessage, UserMessage
-from tenuto.protocol.part import ToolCallPart, searches_in, text_of
-from tenuto.text.call_summary import read_arguments
+from tenuto.protocol.part import searches_in, text_of
 from tenuto.text.estimate import estimate_text
-from tenuto.text.patch import patched_files
-
-MAX_LINES = 3
-MAX_LINE = 400
-"""Characters of one line."""
-_ADDED = re.compile(r"\[.*\]")
-_ENDED = re.compile(
-    r"\[?(?:(?:command|process) (?:exited|finished|failed) with )?(?:exit )?(?:code|status):? \d+(?:\.|\]| · .*\])?",
-    re.IGNORECASE,
-)
-"""What says only that a command failed."""
-_FRAME = re.compile(r"at .+:\d+\)?|(?:>\s*)?\d+ ?\|.*|[\s~^+|─━=-]+")
-"""A frame of a stack, a line of code that is shown beside its number, a pointer or a rule."""
-
-
-def error_text(result: ToolResultMessage, longest: int = MAX_LINE) -> str:
-    """Return the last lines of a failed result that name the error, with the last ones of all where these are few.
-
-    No line has more than `longest` characters. Empty for a result that did not fail, that the user stopped, or that has
-    no words.
-    """
-    if not result.failed or result.interrupted:
-        return ""
-    output = sanitize_for_terminal(text_of(result.parts))
-    lines = [line for line in map(str.strip, output.splitlines()) if line and not is_opaque(line)]
-    lines = [line for line in lines if not _ENDED.fullmatch(line)]
-    lines = [line for line in lines if not _FRAME.fullmatch(line)] or lines
-    named = [place for place, line in enumerate(lines) if is_error_line(line)][-MAX_LINES:]
-    # What a tool adds behind an output stands in brackets.
-    others = [place for place, line in enumerate(lines) if place not in named and not _ADDED.fullmatch(line)]
-    shown = sorted(named + others[max(0, len(others) - MAX_LINES + len(named)) :])
-    return "\n".join(one_line(lines[place], longest) for place in shown)
-
-
-def one_line(text: str, limit: int) -> str:
-    """Return a text as one line of at most `limit` characters, and a mark where it was longer."""
-    flat = " ".join(text.split())
-    return flat if len(flat) <= limit else f"{flat[:limit]}…"
-
 
 MARK = "(Compiled from the session's data without a model; details are in the history.)"
-MAX_ERRORS = 8
 MAX_CALLS = 6
-MAX_TOLD = 40
-"""Sentences of answers of one kind: decisions, promises, others."""
 MAX_NAMES = 120
 """Exact names of a digest."""
 MIN_REQUEST = 20
 """Characters; a shorter text ("go on") states no goal."""
 CALL = "- Call: "
 NOTED = "- Said: "
-FAILED = " failed: "
 LATEST_REQUEST = "Latest request"
-_CALL_LENGTH = 100
-_COMMANDS = ("command", "cmd", "script")
-_PATHS = ("path", "file_path", "filePath", "notebook_path", "filename")
-_SOUGHT = ("pattern", "query", "regex")
-"""Arguments of calls, by the usual names: what is run, which file it is about, what is looked for in it."""
-_SHELL = (["-c"], ["-lc"], ["-ic"])
 _LEAST_LINE = 100
 """Characters that a line of an error has in the smallest digest."""
 _TEXT = 600
@@ -105,21 +43,6 @@ _LONG_TEXT = 1_500
 _LAST_ANSWER = "The last answer in this part"
 _COMMAND = re.compile(r"/\S+")
 _HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
-_FENCED = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
-_NAMED = re.compile(
-    r"(?<![A-Za-z0-9-])(?![A-Za-z]+(?:-[A-Za-z]+)+(?![\w./:-]*[\w/]))[A-Za-z0-9]{2,}(?:[_./:-]\w{2,})+|`[^`\n]+`|\d{2,}",
-    re.ASCII,
-)
-"""What makes a sentence worth keeping whatever its words are, in any language: it names something exactly.
-
-Words with nothing but hyphens between them are plain words.
-"""
-_EMPHASIS = re.compile(r"(?<![*`])\*\*(\S(?:[^*\n]*\S)?)\*\*(?!\*)")
-_NO_SENTENCE = re.compile(r"^[ \t]*(?:#{1,6} .*|\|.*|[-*+ \t]*(?:\*\*[^*\n]+\*\*|__[^_\n]+__):?)$", re.MULTILINE)
-"""Headings, labels and rows of tables."""
-_QUESTION = ("?", "？", "؟")
-_INTRODUCTION = (":", "：")
-_LETTER = re.compile(r"[^\W\d_]")
 _GOAL, _RULES = "## Goal", "## Constraints & Preferences"
 _DONE, _UNDER_WAY, _BLOCKED = (f"## Progress\n### {name}" for name in ("Done", "In Progress", "Blocked"))
 _DECISIONS, _NEXT, _CONTEXT = "## Key Decisions", "## Next Steps", "## Critical Context"
@@ -282,11 +205,7 @@ def _states_a_goal(text: str) -> bool:
 
 def _item(label: str, text: str) -> str:
     """Return a quoted text as one item of a list: its lines are set in, so that none is taken for a heading."""
-    return _set_in(f"- {label}: {text}")
-
-
-def _set_in(item: str) -> str:
-    return "\n  ".join(line for line in item.splitlines() if line.strip())
+    return set_in(f"- {label}: {text}")
 
 
 def _without_item(items: Sequence[str], label: str) -> list[str]:
@@ -334,7 +253,7 @@ def _said_by(answer: AssistantMessage, failed: Collection[str]) -> Iterator[str]
     calls = (call for call in reversed(answer.tool_calls) if call.id not in failed)
     yield from (said for call in calls if (said := describe_call(call)) != call.name)
     searches = reversed(searches_in(answer.parts))
-    yield from (_set_in(shorten(f"[Searched]: {searched(search)}", _TEXT)) for search in searches)
+    yield from (set_in(shorten(f"[Searched]: {searched(search)}", _TEXT)) for search in searches)
 
 
 def list_items(lines: Sequence[str]) -> list[str]:
@@ -364,193 +283,18 @@ def _lines(text: str) -> list[str]:
     return [line for line in text.splitlines() if line.strip()]
 
 
-def describe_call(call: ToolCallPart) -> str:
-    """Return a call in one line: its tool and what it is about; calls that are about the same have the same one."""
-    arguments = read_arguments(call.arguments)
-    said = call.arguments if arguments is None else _subject(arguments)
-    flat = " ".join(said.split())
-    if len(flat) > _CALL_LENGTH:
-        half = _CALL_LENGTH // 2
-        flat = f"{flat[:half]}…{flat[-half:]}"
-    return f"{call.name}: {flat}" if flat else call.name
-
-
-def _subject(arguments: dict[str, object]) -> str:
-    """Return what a call is about: a command, the files, or else the texts among its arguments.
-
-    The rest (what a command is for, what an edit replaces) changes from one attempt to the next.
-    """
-    for key in _COMMANDS:
-        if said := _words(arguments.get(key)):
-            return said
-    texts = [value for value in arguments.values() if isinstance(value, str)]
-    if patched := patched_files("\n".join(texts)):
-        return ", ".join(dict.fromkeys(path for _, path in patched))
-    if arguments.keys().isdisjoint(_SOUGHT):
-        for key in _PATHS:
-            if said := _words(arguments.get(key)):
-                return said
-    if "prompt" in arguments and (said := _words(arguments.get("description"))):
-        return said
-    return ", ".join(texts)
-
-
-def _words(value: object) -> str:
-    """Return an argument that is a text, or a command as a list of its words, as one text without the shell's name."""
-    if isinstance(value, list):
-        words = [word for word in cast("list[object]", value) if isinstance(word, str)]
-        return " ".join(words[2:] if words[1:2] in _SHELL else words)
-    return value if isinstance(value, str) else ""
-
-
-def open_errors(entries: Sequence[Visible], earlier: Sequence[str], longest: int = MAX_LINE) -> list[str]:
-    """Return the errors that no later success of the same call has answered, word for word, oldest first.
-
-    No line of one has more than `longest` characters. A failure without words is none: a search that finds nothing
-    ends as one.
-    """
-    calls = {
-        call.id: describe_call(call)
-        for entry in entries
-        if isinstance(entry, AssistantMessage)
-        for call in entry.tool_calls
-    }
-    found = {line.removeprefix("- ").partition(FAILED)[0]: line for line in earlier}
-    for entry in entries:
-        if not isinstance(entry, ToolResultMessage) or entry.interrupted:
-            continue
-        call = calls.get(entry.call_id, entry.name)
-        text = error_text(entry, min(longest, MAX_LINE))
-        if text or not entry.is_error:
-            found.pop(call, None)
-        if text:
-            found[call] = _set_in(f"- {call}{FAILED}{text}")
-    return list(found.values())[-MAX_ERRORS:]
-
-
-def _told(entries: Sequence[Visible], is_meant: Callable[[str], bool], *, announced: bool = False) -> list[str]:
-    """Return the sentences of answers that are meant, oldest first, at most four times as many as are kept.
-
-    None that only announces the calls of its own answer; with `announced` one that names something stays all the same.
-    """
-    found = [
-        said
-        for entry in entries
-        if isinstance(entry, AssistantMessage)
-        for sentence, said in _sentences_of(entry)
-        if is_meant(sentence) and not _announces(said, entry.tool_calls, announced=announced)
-    ]
-    return found[-4 * MAX_TOLD :]
-
-
-def _sentences_of(answer: AssistantMessage) -> Iterator[tuple[str, str]]:
-    """Yield what an answer says, without code: each sentence, and the same with the one behind it if that goes with it.
-
-    In the same line, what names nothing itself does (a reason, mostly), what follows on something taken back, and two
-    sentences of which neither is known for a decision or a promise: one thought is often told in two.
-    """
-    text = _EMPHASIS.sub(r"\1", _NO_SENTENCE.sub("", _FENCED.sub("\n", text_of(answer.parts))))
-    calls = answer.tool_calls
-    spans = [span for span in sentences(text) if _is_statement(text[span.start : span.end], calls)]
-    taken = 0
-    for span, following in zip_longest(spans, spans[1:]):
-        if span.start < taken:
-            continue
-        sentence = said = _plain(text[span.start : span.end])
-        if following is not None and not (calls and is_announcement(sentence)):
-            whole = text[span.start : following.end]
-            behind = text[following.start : following.end]
-            goes_with = is_correction(sentence) or not _has_sense(behind) or (_is_noted(sentence) and _is_noted(behind))
-            if goes_with and "\n" not in whole and len(whole) <= MAX_SENTENCE:
-                said, taken = _plain(whole), following.end
-        yield sentence, said
-
-
-def _is_statement(text: str, calls: Sequence[ToolCallPart]) -> bool:
-    """Say whether a sentence states something: a question does not, nor does a mark by itself.
-
-    Nor does what introduces the lines or the `calls` below it, unless it says what was decided of a named thing.
-    """
-    bare = text.rstrip(" *_")
-    if bare.endswith(_INTRODUCTION):
-        return not calls and is_decision(bare) and _NAMED.search(bare) is not None
-    return _LETTER.search(text) is not None and not bare.endswith(_QUESTION)
-
-
-def _plain(text: str) -> str:
-    return one_line(text.lstrip("-*#> "), MAX_SENTENCE)
-
-
-def _has_sense(sentence: str) -> bool:
-    """Say whether a sentence can be kept by itself."""
-    return _is_decided(sentence) or is_promise(sentence) or _NAMED.search(sentence) is not None
-
-
-def _is_decided(sentence: str) -> bool:
-    return is_decision(sentence) or is_correction(sentence)
-
-
-def _announces(sentence: str, calls: Sequence[ToolCallPart], *, announced: bool) -> bool:
-    """Say whether a sentence only tells of the calls that go with it, if there are any.
-
-    It begins as such a sentence, or all that it names stands in them. With `announced` only where it names nothing.
-    """
-    names = _NAMED.findall(sentence)
-    if not calls or (announced and names):
-        return False
-    if announced or is_announcement(sentence):
-        return is_announcement(sentence)
-    arguments = "\n".join(call.arguments for call in calls)
-    return all(name.strip("`") in arguments for name in names)
-
-
 def _decisions(entries: Sequence[Visible], earlier: dict[str, str]) -> tuple[list[str], list[str]]:
     """Return what was decided, and what else answers said of things that they named."""
     before = list_items(_lines(earlier.get("Key Decisions", "")))
-    decided = [f"- {sentence}" for sentence in _told(entries, _is_decided, announced=True)]
-    noted = [f"{NOTED}{sentence}" for sentence in _told(entries, _is_noted)]
+    decided = [f"- {sentence}" for sentence in told(entries, is_decided, announced=True)]
+    noted = [f"{NOTED}{sentence}" for sentence in told(entries, is_noted)]
     known = [item for item in list_items(_lines(earlier.get("Critical Context", ""))) if item.startswith(NOTED)]
     decisions = [
         item
-        for item in _newest_by_topic(before, decided)
-        if item in decided or not any(_replaces(later, item) for later in noted)
+        for item in newest_by_topic(before, decided)
+        if item in decided or not any(replaces(later, item) for later in noted)
     ]
-    return decisions, _newest_by_topic(known, noted)
-
-
-def _is_noted(sentence: str) -> bool:
-    return not _is_decided(sentence) and not is_promise(sentence) and _NAMED.search(sentence) is not None
-
-
-def _newest_by_topic(earlier: Iterable[str], later: Iterable[str]) -> list[str]:
-    """Return items in their order, one a topic, the later one winning; of too many the newest."""
-    kept: list[str] = []
-    for item in (*earlier, *later):
-        kept = [known for known in kept if not _replaces(item, known)]
-        kept.append(item)
-    return kept[-MAX_TOLD:]
-
-
-def _replaces(later: str, earlier: str) -> bool:
-    """Say whether a sentence takes the place of an earlier one.
-
-    Two that name different things never do; one that takes something back does, of all that it names.
-    """
-    if later == earlier:
-        return True
-    mine, theirs = _things(later), _things(earlier)
-    if mine and theirs:
-        if not mine & theirs:
-            return False
-        if is_correction(later):
-            return True
-    return is_same_topic(topic_of(later), topic_of(earlier))
-
-
-@lru_cache(maxsize=4_096)
-def _things(sentence: str) -> frozenset[str]:
-    """Return what a sentence names exactly and not by a number alone."""
-    return frozenset(name.strip("`") for name in _NAMED.findall(sentence) if _LETTER.search(name))
+    return decisions, newest_by_topic(known, noted)
 
 
 def _next_steps(
@@ -560,8 +304,8 @@ def _next_steps(
     due = [item.text for item in session_data.todo if item.status in {"in_progress", "pending"}]
     steps = [f"{number}. {text}" for number, text in enumerate(due, 1)] or ["1. Go on with the latest request."]
     before = [line for line in list_items(_lines(earlier.get("Next Steps", ""))) if line.startswith("- ")]
-    promised = _told(entries, lambda sentence: is_promise(sentence) and not _is_decided(sentence))
-    return steps, _newest_by_topic(before, [f"- {sentence}" for sentence in promised])
+    promised = told(entries, lambda sentence: is_promise(sentence) and not is_decided(sentence))
+    return steps, newest_by_topic(before, [f"- {sentence}" for sentence in promised])
 
 
 def _critical(entries: Sequence[Visible], earlier: dict[str, str], limit: int) -> tuple[list[str], list[str]]:

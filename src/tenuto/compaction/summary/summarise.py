@@ -30,7 +30,14 @@ from tenuto.compaction.summary.serialize import (
     serialize_step,
     take_blocks,
 )
-from tenuto.compaction.summary.summary import find_fault, is_too_long, join_summaries, shorten, text_of_summary
+from tenuto.compaction.summary.summary import (
+    find_fault,
+    is_too_long,
+    join_summaries,
+    shorten,
+    text_of_summary,
+    without_names,
+)
 from tenuto.compaction.summary.view import clip_to_tokens
 from tenuto.protocol.compaction import RungError
 from tenuto.protocol.message import AssistantMessage, DeveloperMessage, SystemMessage, UserMessage
@@ -371,7 +378,7 @@ class Summariser:
 
         # A part is judged by what of the conversation it was shown.
         covered = min(form.replaced, estimate_text(conversation) + estimate_text(previous))
-        expected = expect(instructions, covered=covered, length=form.length, previous=previous)
+        expected = expect(instructions, covered=covered, length=form.length, previous=without_names(previous))
         return await accept_summary(ask, length=form.length, replaced=form.replaced, expected=expected)
 
 

@@ -200,6 +200,11 @@ def names_in(summary: str) -> list[str]:
     return [name for line in lines for name in _QUOTED.findall(line)]
 
 
+def without_names(summary: str) -> str:
+    """Return a summary without the names that `add_identifiers` put into it."""
+    return "\n".join(line for line in summary.splitlines() if not line.startswith(NAMES_LABEL))
+
+
 def add_context(summary: str, line: str) -> str:
     """Return the summary with one more line, or item of several, under Critical Context."""
     at = summary.rfind(CRITICAL)

@@ -11,23 +11,20 @@ from typing import Protocol
 
 import msgspec
 
+from tenuto.compaction.data.calls import error_text
 from tenuto.compaction.data.files import with_file_lists
 from tenuto.compaction.measure.budget import MANUAL_KEEP_DIVISOR
 from tenuto.compaction.measure.meter import Meter
 from tenuto.compaction.measure.weight import estimate_message
-from tenuto.compaction.plan.entries import Visible
 from tenuto.compaction.plan.plan import CompactionPlan, NothingToCompact
-from tenuto.compaction.summary.digest import FAILED, digest, error_text, list_items, list_room, open_errors
+from tenuto.compaction.summary.additions import affordable, audit_names, cost, unnamed_errors
+from tenuto.compaction.summary.digest import digest, list_room
 from tenuto.compaction.summary.prompts import Prompts
-from tenuto.compaction.summary.serialize import SEPARATOR, serialize_blocks
 from tenuto.compaction.summary.summarise import Summariser, SummaryContext, SummaryError
 from tenuto.compaction.summary.summary import (
-    IDENTIFIER_REACH,
     MAX_IDENTIFIERS,
-    Names,
     add_context,
     add_identifiers,
-    audit_identifiers,
     exact_names,
     shorten,
 )
@@ -36,11 +33,11 @@ from tenuto.compaction.ways.environment import BoundContext, SummaryModel, accep
 from tenuto.compaction.ways.remote import plan_from_history
 from tenuto.compaction.ways.validate import evaluate, find_flaw
 from tenuto.protocol.compaction import CompactionOutcome, NothingLeftError, RungError
-from tenuto.protocol.entry import PLACE_KIND, ViewEdit
-from tenuto.protocol.message import AssistantMessage, DeveloperMessage, Message, NameAudit, ToolResultMessage
+from tenuto.protocol.entry import ViewEdit
+from tenuto.protocol.message import AssistantMessage, Message, NameAudit, ToolResultMessage
 from tenuto.protocol.part import text_of
 from tenuto.protocol.usage import Usage
-from tenuto.session.view.projection import edit_message, read_path
+from tenuto.session.view.projection import edit_message
 from tenuto.text.estimate import estimate_text
 
 PRESERVED_GROUPS = 5
@@ -114,12 +111,6 @@ def _first_preserved(view: Sequence[Message], preserved_groups: int) -> int:
     return groups[-preserved_groups] if len(groups) > preserved_groups else 0
 
 
-MAX_ADDED = 4
-"""Errors that are added to a model's summary."""
-_LATEST_ENTRIES = 12
-"""Entries at the end of the summarised part whose exact names are looked for in the summary."""
-
-
 def propose_summary(
     plan: CompactionPlan,
     summary: str,
@@ -135,12 +126,12 @@ def propose_summary(
     one that leaves room gets up to a fifth.
     """
     limit = plan.allowance.summary
-    audited = _audit(plan, summary)
+    audited = audit_names(plan, summary)
     room = max(limit // 10, min(limit // 5, limit - estimate_text(summary)))
-    errors = _affordable(_unnamed_errors(plan, summary), room)
-    room -= sum(map(_cost, errors))
-    names = _affordable(audited.missing[:MAX_IDENTIFIERS], room)
-    text = shorten(summary, limit - sum(map(_cost, (*errors, *names))))
+    errors = affordable(unnamed_errors(plan, summary), room)
+    room -= sum(map(cost, errors))
+    names = affordable(audited.missing[:MAX_IDENTIFIERS], room)
+    text = shorten(summary, limit - sum(map(cost, (*errors, *names))))
     for error in errors:
         text = add_context(text, error)
     text = add_identifiers(text, names)
@@ -154,7 +145,7 @@ def propose_digest(
 ) -> CompactionOutcome:
     """Return the outcome that needs no model (rung 7); `usage` is what failed attempts cost."""
     text = digest(plan, session_data)
-    audited = _audit(plan, text)
+    audited = audit_names(plan, text)
     audit = NameAudit(found=audited.found, kept=audited.found - len(audited.missing))
     return _propose(plan, text, session_data, prompts, usage=usage, rung="digest", audit=audit)
 
@@ -178,88 +169,6 @@ def _propose(
         usage=usage,
         rung=rung,
     )
-
-
-def _audit(plan: CompactionPlan, summary: str) -> Names:
-    """Look for exact names in the summary, the file lists and the kept tail.
-
-    They are those of the latest summarised part, of the results that are hidden or shortened in the view (who wrote the
-    summary may not have seen them), and of the summary before, without paths: they are found again more easily than a
-    number or a code, and would stay for ever. The note on the place is left out: it is told again. The entries are
-    read, not the view.
-    """
-    summarised = [entry for entry in (*plan.history, *plan.turn_prefix) if not _is_place(entry)]
-    latest = SEPARATOR.join(serialize_blocks(summarised[-_LATEST_ENTRIES:]))[-IDENTIFIER_REACH:]
-    files = "\n".join((*plan.file_operations.read, *plan.file_operations.modified))
-    kept = SEPARATOR.join(serialize_blocks(plan.kept))
-    present = (summary, files, kept)
-    audited = audit_identifiers(latest, present)
-    hidden = audit_identifiers(_names_of_hidden(plan, summarised[:-_LATEST_ENTRIES], latest), present)
-    latest_missing = dict.fromkeys((*audited.missing, *hidden.missing))
-    earlier = audit_identifiers(plan.previous_summary, present).missing
-    carried = [name for name in earlier if "/" not in name and name not in latest_missing]
-    return Names(audited.found + hidden.found + len(carried), (*latest_missing, *carried))
-
-
-def _is_place(entry: Visible) -> bool:
-    return isinstance(entry, DeveloperMessage) and entry.kind == PLACE_KIND
-
-
-def _names_of_hidden(plan: CompactionPlan, entries: Sequence[Visible], latest: str) -> str:
-    """Return the exact names that `latest` does not have, one a line, of results that the view does not show whole.
-
-    Of the newest results, as many as an audit reads; the newest result last.
-    """
-    edits = read_path(plan.path).edits
-    lines: dict[str, None] = {}
-    length = 0
-    for entry in reversed(entries):
-        edit = edits.get(entry.seq)
-        if edit is None or not isinstance(entry, ToolResultMessage):
-            continue
-        for name in exact_names(text_of(entry.parts)):
-            line = f"`{name}`"
-            if line in lines or name in latest:
-                continue
-            length += len(line) + 1
-            if length > IDENTIFIER_REACH:
-                return "\n".join(reversed(lines))
-            lines[line] = None
-    return "\n".join(reversed(lines))
-
-
-def _unnamed_errors(plan: CompactionPlan, summary: str) -> list[str]:
-    """Return the errors that neither the summary nor the kept tail has, and no later success answered, newest first.
-
-    They are those of the summarised part, and those of the summary before that name their call.
-    """
-    kept = SEPARATOR.join(serialize_blocks(plan.kept))
-    earlier = [item for item in list_items(plan.previous_summary.splitlines()) if FAILED in item]
-    summarised = (*plan.history, *plan.turn_prefix)
-    failed = open_errors(summarised, earlier)
-    still = open_errors((*summarised, *plan.kept), earlier)
-    return [item for item in reversed(failed) if item in still and not _is_told(item, (summary, kept))][:MAX_ADDED]
-
-
-def _is_told(error: str, present: Sequence[str]) -> bool:
-    """Say whether every line of an error's text stands in one of the texts."""
-    lines = [line.strip() for line in error.partition(FAILED)[2].splitlines()]
-    return all(any(line in text for text in present) for line in lines)
-
-
-def _affordable(items: Sequence[str], limit: int) -> list[str]:
-    """Return the leading items that together have at most `limit` estimated tokens."""
-    taken: list[str] = []
-    for item in items:
-        limit -= _cost(item)
-        if limit < 0:
-            break
-        taken.append(item)
-    return taken
-
-
-def _cost(item: str) -> int:
-    return estimate_text(item) + 2
 
 
 KEEP_SHARES = (1, 2, 8)

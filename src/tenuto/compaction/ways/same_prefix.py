@@ -21,6 +21,7 @@ from tenuto.compaction.plan.plan import CompactionPlan
 from tenuto.compaction.summary.judge import expect
 from tenuto.compaction.summary.prompts import with_length
 from tenuto.compaction.summary.summarise import SummaryCalls, SummaryError, accept_summary
+from tenuto.compaction.summary.summary import without_names
 from tenuto.compaction.ways.environment import BoundContext, SummaryModel
 from tenuto.compaction.ways.rungs import Rung, propose_summary
 from tenuto.protocol.compaction import CompactionOutcome
@@ -93,7 +94,7 @@ async def _summarise(model: SummaryModel, ctx: BoundContext, plan: CompactionPla
             environment.prompts.same_prefix,
             covered=plan.replaced_tokens,
             length=asked.length,
-            previous=plan.previous_summary,
+            previous=without_names(plan.previous_summary),
         )
         summary = await accept_summary(ask, length=asked.length, replaced=plan.replaced_tokens, expected=expected)
     finally:

@@ -1,4 +1,4 @@
-"""The sentences of generated sessions: two sets, a file for each language, and one for what commands print.
+"""The sentences of generated sessions: three sets, a file for each language, and one for what commands print.
 
 `known`: whoever works on compaction may read them. They were written without a look at any list of words in the
 program; the lists were not written without a look at them.
@@ -8,20 +8,27 @@ known ones say, as people and models say it who never saw those. A figure that i
 what the program is worth outside its own measure. What is missed is told by kind; a sentence that is quoted to whoever
 improves it is replaced.
 
-In a sentence `{a}` is a name that occurs once in a session, `{n}` and `{m}` are numbers, `{d}` a day, `{p}` a user,
-`{o}` what an earlier sentence named, and `{x}` an identifier.
+`fresh`: decisions, plans that are given up, promises, and reports that are none of these, all built in another way and
+written before anything was done for them: most name what they are about in two plain words, reports name things exactly
+and have numbers. The rest of their sessions is in held-out words. What is done for answers is tried on the known set
+and on recorded sessions, never on these.
+
+In a sentence `{a}` is a name that occurs once in a session, and `{w}` such a name as two plain words, `{n}` and `{m}`
+are numbers, `{d}` a day, `{p}` a user, `{o}` what an earlier sentence named, `{v}` the same as plain words, and `{x}`
+an identifier.
 """
 
 from __future__ import annotations
 
 from functools import cache
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Literal, get_args
 
 import msgspec
 
 Language = Literal["en", "de", "ja", "fr", "es", "zh"]
-SetName = Literal["known", "held-out"]
+SetName = Literal["known", "held-out", "fresh"]
 SET_NAMES: tuple[SetName, ...] = get_args(SetName)
 _FILES: dict[Language, str] = {
     "en": "english",
@@ -57,12 +64,12 @@ class Phrases(msgspec.Struct, frozen=True, kw_only=True):
     prose: tuple[str, ...]
     """What stands between the keys, and need not be kept."""
     decisions: tuple[str, ...]
-    """Of the model, with `{a}`; so are the promises."""
+    """Of the model, with `{a}` or `{w}`; so are the promises."""
     reversals: tuple[str, ...]
-    """Of the model, with `{o}` and `{a}`."""
+    """Of the model, with `{o}` or `{v}`, and `{a}` or `{w}`."""
     promises: tuple[str, ...]
     talk: tuple[str, ...]
-    """What else the model says."""
+    """What else the model says, maybe with `{a}`."""
     work: tuple[str, ...]
     """What the user asks for: with `{a}`."""
     paste: str
@@ -92,16 +99,32 @@ class PhraseSet(msgspec.Struct, frozen=True):
         return names[(seed - 1) % len(names)]
 
 
+_UNDER: dict[SetName, SetName] = {"fresh": "held-out"}
+"""The set that has what another one leaves out."""
+
+
 @cache
 def load_phrases(name: SetName) -> PhraseSet:
     """Read a set from its folder, by the name that `tenuto eval compaction --phrases` takes."""
-    folder = files(__name__) / name.replace("-", "_")
+    folder = _folder(name)
     languages: dict[Language, Phrases] = {
-        language: msgspec.toml.decode(path.read_bytes(), type=Phrases)
+        language: msgspec.convert(_read(name, stem), Phrases)
         for language, stem in _FILES.items()
-        if (path := folder / f"{stem}.toml").is_file()
+        if (folder / f"{stem}.toml").is_file()
     }
-    return PhraseSet(languages, msgspec.toml.decode((folder / "printed.toml").read_bytes(), type=Printed))
+    return PhraseSet(languages, msgspec.convert(_read(name, "printed"), Printed))
+
+
+def _folder(name: SetName) -> Traversable:
+    return files(__name__) / name.replace("-", "_")
+
+
+def _read(name: SetName, stem: str) -> dict[str, object]:
+    """Return the texts of a file, above those of the set under it."""
+    path = _folder(name) / f"{stem}.toml"
+    texts = msgspec.toml.decode(path.read_bytes(), type=dict[str, object]) if path.is_file() else {}
+    under = _UNDER.get(name)
+    return texts if under is None else _read(under, stem) | texts
 
 
 def _rows(*lines: str) -> tuple[str, ...]:
