@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 import pytest
 from textual import events
+from textual._xterm_parser import XTermParser
 from textual.message import Message
 
 from tenuto.tui.full.driver import PASTE_SILENCE, InputReader, TerminalDriver
@@ -105,6 +106,13 @@ def test_a_reader_that_was_kept_waiting_does_not_take_half_a_sequence_for_keys()
     [key] = reader.feed(b"C")
     assert isinstance(key, events.Key)
     assert key.key == "right"
+
+
+def test_letters_and_digits_are_what_textuals_parser_makes_of_them() -> None:
+    letters = [chr(code) for code in range(0x20, 0x3000) if chr(code).isalnum()]
+    theirs = [key for letter in letters for key in XTermParser().feed(letter) if isinstance(key, events.Key)]
+    ours = [key for letter in letters for key in InputReader().feed(letter.encode()) if isinstance(key, events.Key)]
+    assert [(key.key, key.character) for key in ours] == [(key.key, key.character) for key in theirs]
 
 
 class Heard(TerminalDriver):

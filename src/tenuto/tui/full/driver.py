@@ -354,6 +354,8 @@ class InputReader:
         for part in parts if self.has_mouse() else read_wheel(parts):
             if isinstance(part, Paste):
                 messages.append(events.Paste(str(part)))
+            elif part.isalnum():  # what Textual's parser makes of them, after it has tried all else
+                messages += [events.Key(character, character) for character in part]
             elif text := rewrite_key(part) if part.startswith(ESC) else part:  # nothing is the end of all input
                 messages += self._parser.feed(text)
                 unfinished = self._end_unknown()
