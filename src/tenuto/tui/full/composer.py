@@ -16,11 +16,13 @@ from rich.style import Style
 from rich.text import Text
 from textual import events
 from textual.binding import Binding, BindingType
-from textual.document._document import Document, Location
+from textual.document._document import Document, EditResult, Location
+from textual.document._edit import Edit
 from textual.geometry import Offset, Region
 from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import TextArea
+from textual.widgets.text_area import Selection
 
 from tenuto.command.registry import Command
 from tenuto.guard.terminal import BLANK, blank_for_terminal
@@ -149,6 +151,7 @@ class Composer(TextArea):
             else:
                 self.load_text("")
         self.move_cursor(self._location(cursor))
+        self.update_suggestion()
         self.fit()
 
     def insert_text(self, text: str) -> None:
@@ -190,6 +193,18 @@ class Composer(TextArea):
         rows = max(1, min(most, self.wrapped_document.height))
         if self.styles.height is None or self.styles.height.value != rows:
             self.styles.height = rows
+
+    def edit(self, edit: Edit) -> EditResult:
+        """Change the text. Nothing here has line numbers or colours of a language; hints come when it is told."""
+        result = edit.do(self)
+        self.history.record(edit)
+        self.wrapped_document.wrap_range(edit.top, edit.bottom, result.end_location)
+        edit.after(self)
+        self._line_cache.clear()  # pyright: ignore[reportUnknownMemberType]
+        self.post_message(self.Changed(self))
+        if self.wrapped_document.height != self.virtual_size.height:
+            self._refresh_size()
+        return result
 
     @property
     def on_first_row(self) -> bool:
@@ -253,6 +268,13 @@ class Composer(TextArea):
     def on_resize(self) -> None:
         """Another width wraps otherwise."""
         self.call_after_refresh(self._fit_and_show_cursor)
+
+    def _watch_selection(self, previous_selection: Selection, selection: Selection) -> None:
+        """The caret has moved. No bracket has a partner here, and the app asks where the caret is when it paints."""
+        if self.is_mounted:
+            self.scroll_cursor_visible()
+            if selection != previous_selection:
+                self.post_message(self.SelectionChanged(selection, self))
 
     def _watch_show_vertical_scrollbar(self) -> None:
         """The bar takes no room: nothing wraps otherwise, and undo gets here while the cursor is in what is gone."""
@@ -337,10 +359,6 @@ class Composer(TextArea):
         pieces = (text[begin:cut], base), (text[cut : min(cut + 1, stop)], base + caret), (text[cut + 1 : stop], base)
         strip = Strip([Segment(piece, style) for piece, style in pieces if piece])
         return keep_whole(strip).adjust_cell_length(self.size.width, base)
-
-    def find_matching_bracket(self, bracket: str, search_from: Location) -> Location | None:
-        """Look for none: it would read the whole text at every key."""
-        return None
 
     def get_cursor_left_location(self) -> Location:
         """Return where Left goes: over a whole character as people see it, or the mark of a paste."""
