@@ -104,7 +104,7 @@ async def test_work_of_a_key_behind_a_long_transcript_on_the_full_screen():
             work[items] = python_calls(lambda: [press() for _ in range(STEPS)]) / STEPS
             assert screen.app.composer.text == "x" * (STEPS + 1)
     assert work[LARGE] < 1.05 * work[SMALL]
-    assert work[LARGE] < 730, "what the editor takes for a key today, and a third more"
+    assert work[LARGE] < 700, "what the editor takes for a key today, and a third more"
 
 
 def test_rows_that_one_frame_prints_of_an_answer_that_came_at_once():
