@@ -10,15 +10,18 @@ from typing import Any
 import pytest
 from textual import events
 
-from tenuto.protocol.event import TaskFinishedEvent
+from tenuto.protocol.event import AssistantTextDeltaEvent, TaskFinishedEvent
 from tenuto.tui.full import transcript
 from tenuto.tui.inline.printer import MOST_ROWS, Printer
 from tenuto.tui.render import live
+from tenuto.tui.render import markdown as markdown_lines
 from tenuto.tui.render.live import ItemRenderer, StreamRenderer
+from tenuto.tui.render.markdown import Document, References, render_markdown
 from tenuto.tui.render.options import RenderOptions
 from tenuto.tui.state.item import AssistantItem
-from tests.growth.counting import LARGE, SMALL, calls_of, python_calls
-from tests.server.scripts import markdown
+from tenuto.tui.state.pieces import PIECE_CHARACTERS
+from tests.growth.counting import LARGE, SMALL, Count, calls_of, python_calls
+from tests.server.scripts import END_MARK, markdown
 from tests.tui.full.fake_runtime import SESSION, answer, opened, replay, tool
 from tests.tui.full.support import running_app as full_screen
 from tests.tui.inline.support import running_app as inline_screen
@@ -101,7 +104,7 @@ async def test_work_of_a_key_behind_a_long_transcript_on_the_full_screen():
             work[items] = python_calls(lambda: [press() for _ in range(STEPS)]) / STEPS
             assert screen.app.composer.text == "x" * (STEPS + 1)
     assert work[LARGE] < 1.05 * work[SMALL]
-    assert work[LARGE] < 1_250, "what the editor takes for a key today, and a third more"
+    assert work[LARGE] < 700, "what the editor takes for a key today, and a third more"
 
 
 def test_rows_that_one_frame_prints_of_an_answer_that_came_at_once():
@@ -151,3 +154,36 @@ def test_memory_of_a_streamed_answer(at_once: int):
         finally:
             tracemalloc.stop()
     assert peaks[400] - peaks[40] < 9 * 360 * 1024, "the text itself has four bytes a letter; rows would have twenty"
+
+
+async def test_what_is_parsed_of_a_long_answer_is_what_shows(monkeypatch: pytest.MonkeyPatch):
+    """While it comes, when it is there, and where it is read; and what is read is what the whole would be."""
+    parsed = Count()
+
+    def counted(text: str, references: References) -> Document:
+        parsed.number += len(text)
+        return real(text, references)
+
+    real = markdown_lines.parse
+    for module in (live, markdown_lines):
+        monkeypatch.setattr(module, "parse", counted)
+    for kilobytes in (100, 1_000):
+        text = markdown(kilobytes)
+        parsed.number = 0
+        async with full_screen(opened(), size=(100, 30)) as screen:
+            view = screen.app.transcript
+            for begin in range(0, len(text), 200_000):
+                piece = text[begin : begin + 200_000]
+                await screen.emit(AssistantTextDeltaEvent(session_id=SESSION, text=piece))
+                screen.clock.now += 1
+            await screen.emit(answer(text, 2))
+            assert END_MARK in screen.text()
+            view.scroll_to_start()
+            await screen.settle()
+            assert "A long answer" in screen.text()
+            looks = len(range(0, len(text), 200_000)) + 2
+            assert parsed.number < 3 * PIECE_CHARACTERS * looks
+            assert parsed.number < len(text) / 2 or kilobytes < 1_000
+            if kilobytes == 100:
+                rows = [line for place in range(len(view.order.ids)) for line in view.lines_of(place)]
+                assert rows == render_markdown(text, view._text_width)

@@ -104,7 +104,7 @@ def _what(bell: Bell, state: UiState) -> str:
 
 def _last_answer(state: UiState) -> str:
     for item in reversed(state.transcript.items.values()):
-        if isinstance(item, AssistantItem):
+        if isinstance(item, AssistantItem) and not item.piece:
             return next((line.strip("#*> -`") for line in item.text.splitlines() if line.strip()), "")
     return ""
 

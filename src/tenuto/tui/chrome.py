@@ -24,7 +24,7 @@ from tenuto.tui.render.options import UNICODE, Glyphs, RenderOptions, motion_of
 from tenuto.tui.render.width import cell_width, truncate_middle
 from tenuto.tui.state import intents
 from tenuto.tui.state.intents import Intent
-from tenuto.tui.state.item import AssistantItem, Item
+from tenuto.tui.state.item import AssistantItem, Item, whole_item
 from tenuto.tui.state.state import StatusLine, UiState
 
 PLACEHOLDER = "Ask for something · / commands · @ files · ! shell · ? keys"
@@ -570,7 +570,7 @@ def parting_lines(
     if what == "answer":
         answers = (item for item in reversed(items) if isinstance(item, AssistantItem) and item.text.strip())
         answer = next(answers, None)
-        return [] if answer is None else render(answer, columns)
+        return [] if answer is None else render(whole_item(items, answer), columns)
     room = max(1, rows - OTHER_ROWS)
     lines: list[Line] = []
     for place in range(len(items) - 1, -1, -1):

@@ -28,6 +28,7 @@ from tenuto.tui.render.options import Detail, RenderOptions, motion_of
 from tenuto.tui.runner import LateRuntime, Runner
 from tenuto.tui.state import effects, intents
 from tenuto.tui.state.effects import ScreenEffect, TranscriptEffect
+from tenuto.tui.state.item import whole_item
 from tenuto.tui.terminal.terminal import NO_SHELL, has_shell
 from tenuto.tui.themes import ThemeChooser
 
@@ -373,6 +374,7 @@ class Screen:
     def _open_block(self, item_id: int) -> None:
         item = self.runner.state.transcript.get(item_id)
         if item is not None:
+            item = whole_item(self.runner.state.transcript.ordered(), item)
             self._surface.spawn(self._show_page(page_of(item, self._surface.page_paint, self._surface.columns)))
 
     async def _show_page(self, page: Page) -> None:

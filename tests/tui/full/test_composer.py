@@ -6,9 +6,14 @@ import asyncio
 import time
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.style import Style
 from textual import events
+from textual.strip import Strip
 
 from tenuto.command.outcome import Choice
 from tenuto.protocol.operation import RunShellOperation
@@ -277,3 +282,29 @@ async def test_r099_keys_of_a_burst_keep_their_order_though_the_terminal_is_not_
         await screen.burst("abc def")
         assert screen.app.composer.text == "abc def"
         assert screen.app.app_focus
+
+
+@settings(max_examples=60)
+@given(
+    st.text(st.sampled_from("ab c漢é\u0301👍🏽\U0001f1e9\U0001f1eaनि\x1b\t\n"), max_size=60),
+    st.integers(12, 30),
+    st.integers(0, 60),
+    st.booleans(),
+)
+def test_a_row_is_drawn_as_textual_would_draw_it(text: str, columns: int, cursor: int, has_caret: bool) -> None:
+    async def compare() -> None:
+        async with running_app(size=(columns, 24)) as screen:
+            composer = screen.app.composer
+            composer.set_draft(text, cursor)
+            composer.invite("", has_caret)
+            await screen.settle()
+            rows = range(composer.size.height)
+            ours = [cells(composer.render_line(y)) for y in rows]
+            with patch.object(composer, "_typed_row", lambda _y: None):
+                assert [cells(composer.render_line(y)) for y in rows] == ours
+
+    asyncio.run(compare())
+
+
+def cells(strip: Strip) -> list[tuple[str, Style | None]]:
+    return [(character, style) for text, style, _control in strip for character in text]

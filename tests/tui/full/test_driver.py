@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
-import select
 import signal
 import threading
 import time
+import tty
+from collections.abc import Iterator
 
 import pytest
 from textual import events
+from textual._xterm_parser import XTermParser
+from textual.message import Message
 
 from tenuto.tui.full.driver import PASTE_SILENCE, InputReader, TerminalDriver
 
@@ -103,28 +108,92 @@ def test_a_reader_that_was_kept_waiting_does_not_take_half_a_sequence_for_keys()
     assert key.key == "right"
 
 
-def test_a_thread_that_begins_to_read_when_it_is_to_end_ends_without_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_letters_and_digits_are_what_textuals_parser_makes_of_them() -> None:
+    letters = [chr(code) for code in range(0x20, 0x3000) if chr(code).isalnum()]
+    theirs = [key for letter in letters for key in XTermParser().feed(letter) if isinstance(key, events.Key)]
+    ours = [key for letter in letters for key in InputReader().feed(letter.encode()) if isinstance(key, events.Key)]
+    assert [(key.key, key.character) for key in ours] == [(key.key, key.character) for key in theirs]
+
+
+class Heard(TerminalDriver):
+    """Reads one end of a pseudo-terminal, and keeps what it heard."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.fileno, self._input, self._loop = descriptor, None, asyncio.get_running_loop()
+        self._mouse, self._app = True, object()
+        self.keys: asyncio.Queue[str] = asyncio.Queue()
+
+    def process_message(self, message: Message) -> None:
+        self.send_message(message)
+
+    def send_message(self, message: Message) -> None:
+        self.keys.put_nowait(message.key if isinstance(message, events.Key) else type(message).__name__)
+
+
+@contextlib.contextmanager
+def reading() -> Iterator[tuple[int, Heard]]:
     terminal, program = os.openpty()
-    driver = TerminalDriver.__new__(TerminalDriver)
-    driver.fileno, driver.exit_event = program, threading.Event()
-    driver._woken, driver._wake = os.pipe()
-    os.set_blocking(driver._woken, False)
-    monkeypatch.setattr(driver, "_disable_mouse_support", lambda: time.sleep(0.3))  # the thread gets its turn here
-
-    def begin_late() -> None:
-        select.select([driver._woken], [], [])
-        driver.run_input_thread()
-
-    driver._key_thread = threading.Thread(target=begin_late, daemon=True)
-    driver._key_thread.start()
-    key = threading.Timer(5, os.write, (terminal, b"k\n"))
-    key.start()
-    resized = signal.getsignal(signal.SIGWINCH)
+    tty.setraw(program)
+    driver, resized = Heard(program), signal.getsignal(signal.SIGWINCH)
+    driver._begin_reading()
     try:
-        driver.disable_input()
-        assert key.is_alive(), "it waited for a key"
+        yield terminal, driver
     finally:
-        key.cancel()
+        driver.disable_input()
         signal.signal(signal.SIGWINCH, resized)
-        for descriptor in (terminal, program, driver._woken, driver._wake):
-            os.close(descriptor)
+        for descriptor in (terminal, program):
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
+
+
+async def test_keys_are_read_in_the_loop_with_no_thread_beside_it() -> None:
+    with reading() as (terminal, driver):
+        threads = threading.active_count()
+        os.write(terminal, b"a\x1b[A")
+        assert [await driver.keys.get(), await driver.keys.get()] == ["a", "up"]
+        assert threading.active_count() == threads
+
+
+async def test_a_lone_escape_is_a_key_when_nothing_follows() -> None:
+    with reading() as (terminal, driver):
+        os.write(terminal, b"\x1b")
+        assert await driver.keys.get() == "escape"
+
+
+async def test_a_sequence_whose_end_came_while_the_loop_had_no_turn_is_one_key() -> None:
+    with reading() as (terminal, driver):
+        os.write(terminal, b"\x1b[")
+        while driver._waiting is None:
+            await asyncio.sleep(0)
+        os.write(terminal, b"C")
+        time.sleep(0.3)  # the timer is due by far
+        driver._take_input(waited=True)
+        assert await driver.keys.get() == "right"
+        assert driver.keys.empty()
+
+
+async def test_a_reader_that_is_woken_for_what_another_has_read_does_not_wait() -> None:
+    with reading() as (_, driver):
+        driver._take_input()
+        assert driver.keys.empty()
+
+
+async def test_what_is_typed_after_the_end_stays_for_who_reads_next() -> None:
+    with reading() as (terminal, driver):
+        os.write(terminal, b"a\x1b")
+        assert await driver.keys.get() == "a"
+        driver.disable_input()
+        os.write(terminal, b"b")
+        await asyncio.sleep(0)
+        assert driver.keys.empty()
+        assert driver._waiting is None
+        assert os.read(driver.fileno, 10) == b"b"
+
+
+async def test_a_terminal_that_is_gone_is_told_once() -> None:
+    with reading() as (terminal, driver):
+        os.close(terminal)
+        assert await driver.keys.get() == "HungUp"
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert driver.keys.empty()

@@ -387,6 +387,9 @@ class TenutoApp(App[None], inherit_bindings=False):
         """The last text that was copied here."""
         return self.alerts.copied
 
+    def clear_selection(self) -> None:
+        """Nothing is selected in Textual's own way; the editor asks for this at every key."""
+
     def copy_to_clipboard(self, text: str) -> None:
         """Copy, where Textual itself would: by our own way."""
         self.alerts.copy(text)

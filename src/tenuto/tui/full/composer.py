@@ -16,11 +16,13 @@ from rich.style import Style
 from rich.text import Text
 from textual import events
 from textual.binding import Binding, BindingType
-from textual.document._document import Document, Location
+from textual.document._document import Document, EditResult, Location
+from textual.document._edit import Edit
 from textual.geometry import Offset, Region
 from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import TextArea
+from textual.widgets.text_area import Selection
 
 from tenuto.command.registry import Command
 from tenuto.guard.terminal import BLANK, blank_for_terminal
@@ -149,6 +151,7 @@ class Composer(TextArea):
             else:
                 self.load_text("")
         self.move_cursor(self._location(cursor))
+        self.update_suggestion()
         self.fit()
 
     def insert_text(self, text: str) -> None:
@@ -190,6 +193,18 @@ class Composer(TextArea):
         rows = max(1, min(most, self.wrapped_document.height))
         if self.styles.height is None or self.styles.height.value != rows:
             self.styles.height = rows
+
+    def edit(self, edit: Edit) -> EditResult:
+        """Change the text. Nothing here has line numbers or colours of a language; hints come when it is told."""
+        result = edit.do(self)
+        self.history.record(edit)
+        self.wrapped_document.wrap_range(edit.top, edit.bottom, result.end_location)
+        edit.after(self)
+        self._line_cache.clear()  # pyright: ignore[reportUnknownMemberType]
+        self.post_message(self.Changed(self))
+        if self.wrapped_document.height != self.virtual_size.height:
+            self._refresh_size()
+        return result
 
     @property
     def on_first_row(self) -> bool:
@@ -254,6 +269,13 @@ class Composer(TextArea):
         """Another width wraps otherwise."""
         self.call_after_refresh(self._fit_and_show_cursor)
 
+    def _watch_selection(self, previous_selection: Selection, selection: Selection) -> None:
+        """The caret has moved. No bracket has a partner here, and the app asks where the caret is when it paints."""
+        if self.is_mounted:
+            self.scroll_cursor_visible()
+            if selection != previous_selection:
+                self.post_message(self.SelectionChanged(selection, self))
+
     def _watch_show_vertical_scrollbar(self) -> None:
         """The bar takes no room: nothing wraps otherwise, and undo gets here while the cursor is in what is gone."""
 
@@ -293,14 +315,25 @@ class Composer(TextArea):
         super().notify_style_update()
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Return rows; the styles are worked out when they change, and not for every row of every key."""
+        """Return rows; the styles are worked out when they change, and not for every row of every key.
+
+        There is nothing around them: no border, no room, no tint. What Textual does for those was a tenth of a key.
+        """
         if self._styled is None or self._styled is not self._theme:
             self._styled = self._theme
             return super().render_lines(crop)
-        return super(TextArea, self).render_lines(crop)
+        rows = [self._typed_row(y) for y in crop.line_range]
+        strips = [row for row in rows if row is not None]
+        if len(strips) < len(rows) or self.get_line_filters():
+            return super(TextArea, self).render_lines(crop)
+        whole = crop.column_span == (0, self.size.width)
+        return strips if whole else [strip.crop(*crop.column_span) for strip in strips]
 
     def render_line(self, y: int) -> Strip:
         """Return a row, hints as the theme has them, without the blanks: some terminals give them room."""
+        typed = self._typed_row(y)
+        if typed is not None:
+            return typed
         strip = keep_whole(super().render_line(y))
         if self.suggestion or not self.text:
             strip = _colour_hints(strip, self._hint_style())
@@ -308,9 +341,24 @@ class Composer(TextArea):
             return strip
         return Strip([Segment(text.replace(BLANK, ""), style) for text, style, _ in strip], strip.cell_length)
 
-    def find_matching_bracket(self, bracket: str, search_from: Location) -> Location | None:
-        """Look for none: it would read the whole text at every key."""
-        return None
+    def _typed_row(self, y: int) -> Strip | None:
+        """Return a row that has nothing but text and the caret, as Textual draws it in ten times as many calls."""
+        theme, (start, end) = self._theme, self.selection
+        wrapped, place = self.wrapped_document, y + self.scroll_offset.y
+        base, caret = theme.base_style, theme.cursor_style
+        marks = start != end or self._marked is not None or self.suggestion
+        if marks or base is None or caret is None or place >= wrapped.height:
+            return None
+        index, section = wrapped._offset_to_line_info[place]  # pyright: ignore[reportPrivateUsage]
+        line = self._document.get_line(index)
+        text = f"{blank_for_terminal(line)} "
+        if "\t" in text or BLANK in text or (not line and self._document.line_count == 1):
+            return None
+        begin, stop = [0, *wrapped.get_offsets(index), len(text)][section : section + 2]
+        cut = min(max(begin, end[1]), stop) if end[0] == index and self._draw_cursor else stop
+        pieces = (text[begin:cut], base), (text[cut : min(cut + 1, stop)], base + caret), (text[cut + 1 : stop], base)
+        strip = Strip([Segment(piece, style) for piece, style in pieces if piece])
+        return keep_whole(strip).adjust_cell_length(self.size.width, base)
 
     def get_cursor_left_location(self) -> Location:
         """Return where Left goes: over a whole character as people see it, or the mark of a paste."""

@@ -4,8 +4,8 @@
 - A bracketed paste lost escape sequences, and one without its end swallowed all keys (`terminal/input.py`).
 - A terminal that went away made the input thread spin; now it ends the app.
 
-And three habits: it looked for the end ten times a second; a terminal that takes nothing stopped the loop; it stopped
-itself alone, and for ever where no shell could continue it.
+And three habits: it read in a thread, which looked for the end ten times a second; a terminal that takes nothing
+stopped the loop; it stopped itself alone, and for ever where no shell could continue it.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import asyncio
 import contextlib
 import os
 import re
-import selectors
 import signal
 import termios
 import time
 from codecs import getincrementaldecoder
 from collections.abc import Callable
+from contextvars import Context
+from functools import partial
 from itertools import groupby
-from threading import Event
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import constants, events
@@ -46,6 +46,7 @@ from tenuto.tui.terminal.terminal import (
     answer_timeout,
     drain_input,
     give_back,
+    read_now,
     stop_in_background,
     stop_job,
 )
@@ -90,7 +91,6 @@ def _write_alt(match: re.Match[str]) -> str:
 
 
 Attributes = list[int | list[bytes]]
-READ_BYTES = 65_536
 PASTE_SILENCE = 2.0
 """Seconds without input after which an unfinished paste counts as finished."""
 POLL_WAITING = 0.02
@@ -134,8 +134,6 @@ class TerminalDriver(LinuxDriver):
         self._frame_parts: list[str] | None = None
         self._suspended = False
         self._raw: Attributes = []
-        self._woken, self._wake = os.pipe()
-        os.set_blocking(self._woken, False)
         # Through the loop's pipe: after a stop the kernel gives SIGCONT to any thread, and the loop would sleep on.
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTSTP, self._sigtstp_application)
@@ -143,9 +141,12 @@ class TerminalDriver(LinuxDriver):
 
     def start_application_mode(self) -> None:
         """Begin; the terminal is to say when its background changes, and what is typed stays text."""
+        before = self._key_thread
         super().start_application_mode()
         self._raw = self._attributes()
         self.write(f"\x1b[={KEYS_TOLD_APART};1u" + BACKGROUND_REPORTS + more_keys(os.environ))
+        if self._key_thread is not before:  # the terminal is ours
+            self._begin_reading()
 
     def stop_application_mode(self) -> None:
         """End; what a program that was killed has left switched on ends as well, on both screens (T-34)."""
@@ -162,8 +163,7 @@ class TerminalDriver(LinuxDriver):
         if self.attrs_before is not None:  # it goes to somebody else
             seconds, self._reader = answer_timeout(os.environ), None
         ends = f"{NO_REPORTS}{no_more_keys(os.environ)}{NO_MOUSE_NO_SIZES}{NO_MORE_FLAGS}{CLEAN_KEYBOARD}"
-        source = self.fileno if self._input is None else self._input
-        return drain_input(source, lambda question: self.write(ends + question), seconds)
+        return drain_input(self._source, lambda question: self.write(ends + question), seconds)
 
     def _attributes(self) -> Attributes:
         try:
@@ -202,7 +202,9 @@ class TerminalDriver(LinuxDriver):
     _input: int | None = None
     """The terminal, to be read without ever waiting for it."""
     _reader: InputReader | None = None
-    """Reads on where another thread did: in the middle of a sequence, maybe."""
+    """Reads on where it did before: in the middle of a sequence, maybe."""
+    _waiting: asyncio.TimerHandle | None = None
+    """Ends what waits for more."""
     muted = False
     """While another program has the terminal (an editor), nothing is drawn on it; the app itself goes on."""
 
@@ -226,21 +228,13 @@ class TerminalDriver(LinuxDriver):
         self.writer.close(CLOSE_SECONDS)
 
     def send_message(self, message: Message) -> None:
-        """Hand a message to the app, from the reading thread, without a task made for each."""
+        """Hand a message to the app without a task made for each."""
         self._app.post_message(message)
 
     def disable_input(self) -> None:
         """Stop reading the terminal. What nobody has read stays there for whoever reads it next."""
         signal.signal(signal.SIGWINCH, signal.SIG_DFL)
-        self.exit_event.set()
-        with contextlib.suppress(OSError):
-            os.write(self._wake, b"x")
-        if self._key_thread is not None:
-            self._key_thread.join()
-        self.exit_event.clear()
-        # Not before somebody reads again: a thread that has just begun would take the word to end for an old one.
-        with contextlib.suppress(OSError):
-            os.read(self._woken, READ_BYTES)
+        self._stop_reading()
 
     # --- stopping and going on ---
 
@@ -283,47 +277,49 @@ class TerminalDriver(LinuxDriver):
         self.muted = False
         super().resume_application_mode()
 
+    # --- reading ---
+
     def run_input_thread(self) -> None:
-        """Read the terminal until the app ends."""
-        self.read_input(self._reader or InputReader())
+        """The loop reads: Textual's thread has nothing to do."""
 
-    def read_input(self, reader: InputReader) -> None:
-        """Read the terminal with this reader until the app ends."""
-        self._reader = reader
-        reader.has_mouse = lambda: self._mouse
-        with selectors.SelectSelector() as selector:
-            selector.register(self.fileno, selectors.EVENT_READ)
-            selector.register(self._woken, selectors.EVENT_READ)
-            while not self.exit_event.is_set():
-                began, timeout = time.monotonic(), reader.timeout
-                ready = [key.fd for key, _ in selector.select(timeout)]
-                if self._woken in ready and self.fileno not in ready:
-                    continue  # the end is near
-                if ready:
-                    data = self._read()
-                    if data is None:
-                        continue
-                    if not data:
-                        self.send_message(HungUp())
-                        return
-                    messages = reader.feed(data)
-                else:
-                    # Not the time it is now: this thread may have been kept waiting while something came.
-                    messages = reader.idle(began + (timeout or 0.0))
-                for message in messages:
-                    self.process_message(message)
+    @property
+    def _source(self) -> int:
+        return self.fileno if self._input is None else self._input
 
-    def _read(self) -> bytes | None:
-        """Return what is there: nothing when the terminal is gone, `None` when somebody else has read it.
+    def _begin_reading(self) -> None:
+        """Read the terminal in the loop from now on: a key that a thread hands over has waited for two to wake up."""
+        self._reader = self._reader or InputReader()
+        self._reader.has_mouse = lambda: self._mouse
+        # In a context of its own: what is prevented while somebody begins to read is not when a key comes.
+        self._loop.add_reader(self._source, Context().run, self._take_input)
 
-        Stopped before it reads, and continued after the shell has had the terminal, it would wait for a key otherwise.
-        """
-        try:
-            return os.read(self.fileno if self._input is None else self._input, READ_BYTES)
-        except BlockingIOError:
-            return None
-        except OSError:
-            return b""
+    def _stop_reading(self) -> None:
+        self._loop.remove_reader(self._source)
+        if self._waiting is not None:
+            self._waiting.cancel()
+            self._waiting = None
+
+    def _take_input(self, *, waited: bool = False) -> None:
+        """Do what has come; nothing, although it was `waited` for, ends what only waited for more."""
+        reader, data = self._reader, read_now(self._source)
+        if reader is None:
+            return
+        if data == b"":
+            self._stop_reading()
+            self.send_message(HungUp())
+        elif data:
+            self._tell(reader, reader.feed(data))
+        elif waited:
+            self._tell(reader, reader.idle())
+
+    def _tell(self, reader: InputReader, messages: list[Message]) -> None:
+        for message in messages:
+            self.process_message(message)
+        if self._waiting is not None:
+            self._waiting.cancel()
+        give_up = partial(self._take_input, waited=True)
+        timeout = reader.timeout
+        self._waiting = None if timeout is None else self._loop.call_later(timeout, give_up, context=Context())
 
 
 class InputReader:
@@ -358,6 +354,8 @@ class InputReader:
         for part in parts if self.has_mouse() else read_wheel(parts):
             if isinstance(part, Paste):
                 messages.append(events.Paste(str(part)))
+            elif part.isalnum():  # what Textual's parser makes of them, after it has tried all else
+                messages += [events.Key(character, character) for character in part]
             elif text := rewrite_key(part) if part.startswith(ESC) else part:  # nothing is the end of all input
                 messages += self._parser.feed(text)
                 unfinished = self._end_unknown()
@@ -380,8 +378,6 @@ class InputReader:
 ALTERNATE_SCREEN = "\x1b[?1049h"
 FULL_FRAME = "\x1b[1;1H"
 SYNC_BEGIN, HELD_SYNC_END = "\x1b[?2026h", "\x1b[?2026l"
-POLL = 0.05
-"""Seconds between looks at whether the app ends before it was shown."""
 
 
 class HeldDriver(TerminalDriver):
@@ -395,8 +391,6 @@ class HeldDriver(TerminalDriver):
         super().__init__(app, debug=debug, mouse=mouse, size=size)  # pyright: ignore[reportUnknownMemberType]
         self._held: list[str] | None = []
         self._frame: int | None = None
-        self._gate = Event()
-        self._rest = b""
         self._missed: Callable[[], None] | None = None
 
     def start_application_mode(self) -> None:
@@ -435,8 +429,10 @@ class HeldDriver(TerminalDriver):
             screen = ALTERNATE_SCREEN
             self.make_raw()
         super().write(f"{SYNC_BEGIN}{screen}{''.join(held)}{HELD_SYNC_END}")
-        self._rest = rest
-        self._gate.set()
+        if self._key_thread is not None:
+            self._begin_reading()
+        if rest and self._reader is not None:
+            self._tell(self._reader, self._reader.feed(rest))
         if self._missed is not None:
             asyncio.get_running_loop().call_soon(self._missed)
 
@@ -454,16 +450,10 @@ class HeldDriver(TerminalDriver):
         else:
             self._missed = self._missed or super()._sigcont_application
 
-    def run_input_thread(self) -> None:
-        """Wait for the turn, then read the terminal until the app ends."""
-        while not self._gate.wait(POLL):
-            if self.exit_event.is_set():
-                return
-        reader = self._reader or InputReader()
-        rest, self._rest = self._rest, b""
-        for message in reader.feed(rest) if rest else ():
-            self.process_message(message)
-        self.read_input(reader)
+    def _begin_reading(self) -> None:
+        """Read when it is our turn."""
+        if self._held is None:
+            super()._begin_reading()
 
 
 def driver_class(early: EarlyReader | None = None) -> type[Driver] | None:

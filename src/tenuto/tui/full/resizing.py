@@ -8,14 +8,14 @@ rows, and behind everything else that the loop has to do.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from rich.control import Control
-from textual._compositor import ChopsUpdate, Compositor, LayoutUpdate
+from textual._compositor import ChopsUpdate, Compositor, CompositorUpdate, LayoutUpdate
 from textual.events import Resize
-from textual.geometry import Region
+from textual.geometry import NULL_REGION, Offset, Region
 from textual.reactive import Reactive
 from textual.screen import Screen
 from textual.strip import Strip
@@ -115,6 +115,24 @@ class _Screenful(SparingScreen):
 class _Pieces(SparingPieces):
     def render_segments(self, console: Console) -> str:
         return pin(super().render_segments(console))
+
+
+class WidgetRows(CompositorUpdate):
+    """Rows of one widget that reaches the right edge of the screen, from a place on."""
+
+    def __init__(self, offset: Offset, strips: Sequence[Strip]) -> None:
+        self._offset = offset
+        self._strips = strips
+
+    def __rich__(self) -> str:
+        """Be what can be displayed; it is written as `render_segments` has it."""
+        return ""
+
+    def render_segments(self, console: Console) -> str:
+        """Return what paints them."""
+        x, top = self._offset
+        rows = (erase_blanks(erase_blank_end(strip.render(console))) for strip in self._strips)
+        return pin("".join([_move(x, y) + row for y, row in enumerate(rows, top)]))
 
 
 class RowCompositor(Compositor):
@@ -247,10 +265,16 @@ class ResizingScreen(Screen[None]):
         batched = self.app._batch_count  # pyright: ignore[reportUnknownMemberType]
         if waits or batched or self.holds or not self.is_current or widget not in self._compositor:
             return
-        others = self._dirty_widgets - {widget}
-        self._compositor.update_widgets({widget})
-        self._compositor_refresh()
-        self._dirty_widgets |= others  # a stream's rows come with its own frame
+        region, clip = self._compositor.visible_widgets.get(widget, (NULL_REGION, NULL_REGION))
+        if not region or region not in clip or region.right != self.size.width:
+            return
+        dirty = widget._exchange_repaint_regions()
+        self._dirty_widgets.discard(widget)  # a stream's rows come with its own frame
+        rows = Region.from_union([*dirty]).intersection(region.size.region) if dirty else NULL_REGION
+        if rows:
+            crop = Region(0, rows.y, region.width, rows.height)
+            shown = WidgetRows(region.offset + Offset(0, rows.y), widget.render_lines(crop))
+            self.app._display(self, shown)  # pyright: ignore[reportUnknownMemberType]
 
     def _paint(self) -> None:
         """Paint everything, whatever was painted before: the terminal may have cut or wrapped it."""

@@ -41,7 +41,7 @@ from tenuto.tui.runner import LateRuntime
 from tenuto.tui.screen import Action, Screen
 from tenuto.tui.state import effects, intents
 from tenuto.tui.state.effects import TranscriptEffect
-from tenuto.tui.state.item import Item, meant_action
+from tenuto.tui.state.item import Item, meant_action, whole_item
 from tenuto.tui.state.state import UiState
 from tenuto.tui.state.texts import item_name
 from tenuto.tui.terminal.emulator import Hyperlinks
@@ -441,7 +441,7 @@ class InlineApp:
         item = state.transcript.get(state.block)
         if item is None:
             return False
-        self.printer.say([EMPTY, *self.printer.whole(item, self.columns)])
+        self.printer.say([EMPTY, *self.printer.whole(whole_item(state.transcript.ordered(), item), self.columns)])
         self.runner.handle(intents.LeaveTranscript())
         self.show()
         return True

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import select
 import signal
 import termios
 from collections.abc import AsyncGenerator, Callable, Generator
@@ -26,11 +25,10 @@ from tenuto.tui.inline.output import (
     rows_above_cursor,
 )
 from tenuto.tui.terminal.emulator import Reflow
-from tenuto.tui.terminal.terminal import answer_timeout, drain_input, give_back, stop_in_background, stop_job
+from tenuto.tui.terminal.terminal import answer_timeout, drain_input, give_back, read_now, stop_in_background, stop_job
 
 Attributes = list[int | list[bytes]]
 PASTES, NO_PASTES = "\x1b[?2004h", "\x1b[?2004l"
-READ_BYTES = 65_536
 
 
 class Keyboard:
@@ -47,14 +45,7 @@ class Keyboard:
 
     def read(self) -> bytes | None:
         """Return what is there: nothing when the terminal is gone, `None` when nobody has typed."""
-        try:
-            # A read of a blocking descriptor would stop the screen until the next key.
-            is_there = select.select([self._source], [], [], 0)[0]
-            return os.read(self._source, READ_BYTES) if is_there else None
-        except BlockingIOError:
-            return None
-        except OSError:
-            return b""
+        return read_now(self._source)
 
     def attributes(self) -> Attributes | None:
         """Return the terminal's settings, `None` where it has none."""

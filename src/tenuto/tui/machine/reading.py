@@ -54,6 +54,7 @@ from tenuto.tui.state.item import (
     UserItem,
     block_actions,
     meant_action,
+    whole_item,
 )
 from tenuto.tui.state.search import Hit, Looking, Search
 from tenuto.tui.state.state import UiState
@@ -397,7 +398,7 @@ def _act(change: Change, item: Item, action: BlockAction) -> None:
             change.emit(BlockShown())
             change.panel()
         case "copy":
-            change.emit(Copy(item_text(item)))
+            change.emit(Copy(item_text(whole_item(change.state.transcript.ordered(), item))))
         case "edit" if isinstance(item, UserItem):
             leave_block(change)
             put_text(change, item.text, item.images)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from tenuto.protocol.entry import FAILED_KIND
 from tenuto.protocol.event import (
     AssistantMessageEvent,
@@ -49,6 +51,7 @@ from tenuto.tui.state.item import (
     append_output,
     append_text,
 )
+from tenuto.tui.state.pieces import Cutter, pieces_of
 from tenuto.tui.state.state import OPEN_STATES, Retry, SpinnerLayer, TaskKind
 
 
@@ -197,10 +200,26 @@ def add_text(change: Change, event: AssistantTextDeltaEvent) -> None:
         append_text(item, event.text)
         item.pausing = False
         change.touch(item)
+        part_answer(change, item)
     elif event.text.strip():
         end_thinking(change)
-        add_streamed(change, AssistantItem(text=event.text))
+        item = AssistantItem(text=event.text)
+        add_streamed(change, item)
+        change.state.cutter = Cutter()
+        part_answer(change, item)
     set_label(change, "agent", "Answering")
+
+
+def part_answer(change: Change, item: AssistantItem) -> None:
+    """Go on with another item wherever the piece of the answer that this one has is whole."""
+    text, begin = item.text, 0
+    while end := change.state.cutter.cut(text, begin):
+        item.text, item.final = text[begin:end], True
+        change.touch(item)
+        item, begin = AssistantItem(piece=item.piece + 1), end
+        add_streamed(change, item)
+    if begin:
+        item.text = text[begin:]
 
 
 @on(ToolCallDeltaEvent)
@@ -250,8 +269,8 @@ def finish_answer(change: Change, event: AssistantMessageEvent) -> None:
     """Turn what was streamed into what is in the history."""
     state = change.state
     end_thinking(change)
-    planned = plan_items(event.message)
     streamed = [state.transcript.items[item_id] for item_id in state.streaming]
+    planned = plan_items(event.message, [item.text for item in streamed if isinstance(item, AssistantItem)])
     state.streaming = []
     fitting = count_fitting(planned, streamed)
     for item in streamed[fitting:]:
@@ -273,8 +292,11 @@ def finish_answer(change: Change, event: AssistantMessageEvent) -> None:
 # --- helpers ---
 
 
-def plan_items(message: AssistantMessage) -> list[Item]:
-    """Return the items that an answer in the history stands for: neighbouring texts as one, blank ones not at all."""
+def plan_items(message: AssistantMessage, known: Sequence[str] = ()) -> list[Item]:
+    """Return the items that an answer in the history stands for: neighbouring texts as one, blank ones not at all.
+
+    A long text is cut into pieces; `known` are texts that are there already.
+    """
     planned: list[Item] = []
     phase = ""
     seconds = message.thinking_duration
@@ -304,7 +326,18 @@ def plan_items(message: AssistantMessage) -> list[Item]:
                 continue
     if sources := cited_in(message.parts):
         planned.insert(_end_of_text(planned), SourcesItem(sources=sources, final=True))
-    return planned
+    return [piece for item in planned for piece in _in_pieces(item, known)]
+
+
+def _in_pieces(item: Item, known: Sequence[str]) -> list[Item]:
+    texts = pieces_of(item.text, known) if isinstance(item, AssistantItem) else []
+    if not isinstance(item, AssistantItem) or len(texts) == 1:
+        return [item]
+    last = len(texts) - 1
+    return [
+        replace(item, text=text, interrupted=item.interrupted and place == last, piece=place)
+        for place, text in enumerate(texts)
+    ]
 
 
 def _end_of_text(planned: Sequence[Item]) -> int:
@@ -326,7 +359,10 @@ def take_over(change: Change, item: Item, plan: Item) -> None:
     """Make the streamed item what is planned."""
     match item, plan:
         case AssistantItem(), AssistantItem():
-            item.text, item.seq, item.interrupted = plan.text, plan.seq, plan.interrupted
+            item.seq = plan.seq
+            if item.final and (item.text, item.interrupted) == (plan.text, plan.interrupted):
+                return  # a piece that was whole before the answer was
+            item.text, item.interrupted, item.piece = plan.text, plan.interrupted, plan.piece
             item.pausing = False
         case ThinkingItem(), ThinkingItem():
             item.text = plan.text
@@ -372,7 +408,7 @@ def keep_unfinished_answer(change: Change) -> None:
         if isinstance(item, ToolItem | SearchItem):
             change.remove(item_id)
             continue
-        if isinstance(item, AssistantItem):
+        if isinstance(item, AssistantItem) and not item.final:  # a piece that is whole goes on in the next one
             item.interrupted, item.pausing = True, False
         item.final = True
         change.touch(item)

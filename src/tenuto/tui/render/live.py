@@ -323,9 +323,9 @@ class ItemRenderer:
     def _growing(self, item: AssistantItem, width: int, options: RenderOptions) -> Lines:
         stream = self._streams.get(item.id)
         if stream is None or not _serves(stream, item, width, options):
-            # Only one answer streams at a time; whatever another one left behind was withdrawn.
+            # Only one answer streams at a time; of its pieces the last one may still have to be finished.
             stream = StreamRenderer(width, options)
-            self._streams = {item.id: stream}
+            self._streams = dict([*self._streams.items()][-1:]) | {item.id: stream}
         stream.feed(item.text[stream.length :])
         return stream.lines(everything=item.pausing).copy()
 

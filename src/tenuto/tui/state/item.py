@@ -7,6 +7,8 @@ final; `seconds` is what is shown. Items that stand for entries of the history a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import takewhile
 from typing import Literal
 
 import msgspec
@@ -46,13 +48,15 @@ class UserItem(BaseItem, kw_only=True):
 class AssistantItem(BaseItem, kw_only=True):
     """Text of an answer, in Markdown; it only grows until it is final. `seq` is 0 while it streams.
 
-    `pausing` says that it has not grown for a moment: all of it shows then, also what waits for more.
+    `pausing` says that it has not grown for a moment: all of it shows then, also what waits for more. A long answer is
+    several of them, one behind the other; `piece` is the number of this one, from 0.
     """
 
     text: str = ""
     seq: int = 0
     interrupted: bool = False
     pausing: bool = False
+    piece: int = 0
 
 
 class ThinkingItem(BaseItem, kw_only=True):
@@ -202,6 +206,20 @@ class Transcript(Struct):
     def ordered(self) -> list[Item]:
         """Return all items in order: a new list."""
         return list(self.items.values())
+
+
+def whole_item(items: Sequence[Item], item: Item) -> Item:
+    """Return an item of these; of an answer in pieces, whichever is asked for, a copy with all of its text."""
+    if not isinstance(item, AssistantItem):
+        return item
+    answers = [each for each in items if isinstance(each, AssistantItem)]
+    place = next((place for place, each in enumerate(answers) if each is item), 0)
+    behind = takewhile(lambda each: each.piece, answers[place + 1 :])
+    pieces = [*answers[place - item.piece : place], item, *behind]
+    if len(pieces) == 1:
+        return item
+    text = "".join([each.text for each in pieces])
+    return msgspec.structs.replace(item, text=text, interrupted=pieces[-1].interrupted, piece=0)
 
 
 def append_text(item: AssistantItem | ThinkingItem, delta: str) -> None:

@@ -23,6 +23,7 @@ from tenuto.tui.keys.bindings import Bindings, ContextName
 from tenuto.tui.keys.keys import default_bindings
 from tenuto.tui.state.intents import CompletionItem
 from tenuto.tui.state.item import Gap, Part, ToolItem, Transcript
+from tenuto.tui.state.pieces import Cutter
 from tenuto.tui.state.search import Search
 
 TaskKind = Literal["agent", "compaction", "shell"]
@@ -342,7 +343,8 @@ class UiState(msgspec.Struct):
     `todo_over` says that nothing of the todo list was open when the present task began, `todo_away` that the user put
     it away, until it changes. `tasks` are the running
     submissions; `began` is since when there have been any. `streaming` are the ids of the items of the answer that is
-    being written, in order; `calls` finds the item of a tool call; `timed` are the items whose seconds count up.
+    being written, in order; `cutter` parts the last of its texts; `calls` finds the item of a tool call; `timed` are
+    the items whose seconds count up.
     `waiting` says that the queue is sent only when the user presses Enter. `queue_selected` is the seq of the queued
     prompt that has the keyboard (0: none), `queue_place` the seqs that stood in front of the one that is in the editor
     now (`None`: a new one). `completion_closed_at` is where the word begins for which the user closed the popup.
@@ -397,6 +399,7 @@ class UiState(msgspec.Struct):
     began: float | None = None
     echoes: list[Echo] = msgspec.field(default_factory=list[Echo])
     streaming: list[int] = msgspec.field(default_factory=list[int])
+    cutter: Cutter = msgspec.field(default_factory=Cutter)
     calls: dict[str, int] = msgspec.field(default_factory=dict[str, int])
     timed: set[int] = msgspec.field(default_factory=set[int])
     shell_item: int = 0

@@ -37,6 +37,7 @@ RESTORE = (
 keyboard (each screen has its own), screen.
 """
 
+READ_BYTES = 65_536
 WRITE_SECONDS = 1.0
 """Seconds that the terminal has to take what is left."""
 
@@ -267,6 +268,20 @@ def typed_text(data: bytes) -> str:
             typed.append(part)  # with an ESC before it, which may have been a key
         place += size
     return _NOT_TYPED.sub("", "".join(typed))
+
+
+def read_now(descriptor: int) -> bytes | None:
+    """Return what a terminal has for us: nothing when it is gone, `None` when there is nothing to read.
+
+    Somebody else may have read it since we were told of it: stopped before that, and continued after the shell has had
+    the terminal, a read of a blocking descriptor would wait for the next key.
+    """
+    try:
+        return os.read(descriptor, READ_BYTES) if select.select([descriptor], [], [], 0)[0] else None
+    except BlockingIOError:
+        return None
+    except OSError:
+        return b""
 
 
 def _read(descriptor: int, seconds: float, size: int) -> bytes:
