@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.guard.sandbox.places import KINDS, need
+from tests.warm import TENUTO
 
 OWNER = """
 import asyncio, os, sys
@@ -149,7 +150,7 @@ def test_s10_kill_9_of_a_whole_run_leaves_nothing(tmp_path, sandbox):
     with ServerThread([Reply(tool_calls=[Call("bash", {"command": line})]), Reply("done")]) as server:
         environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TENUTO_HOME": str(tmp_path / "home")}
         environ |= {"TENUTO_SANDBOX__KIND": "auto" if sandbox == "none" else sandbox, **server.environ()}
-        words = [sys.executable, "-m", "tenuto", "-p", "go", "--mode", "auto", "--model", "openai-chat/test"]
+        words = [*TENUTO, "-p", "go", "--mode", "auto", "--model", "openai-chat/test"]
         more = ["--no-sandbox"] if sandbox == "none" else []
         run = subprocess.Popen(
             [*words, *more],
