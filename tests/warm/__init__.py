@@ -42,7 +42,12 @@ IS_POSSIBLE = (
 SOURCES = os.fsencode(Path(__file__).parents[2] / "src")
 LOCALE = (b"LC_ALL", b"LC_CTYPE", b"LANG")
 """The first of these that says something is asked once and for all: for each such locale there is a forker."""
-NOT_FORKED = re.compile(rb"(?!PYTHONPATH=%s$)(PYTHON|LD_|MALLOC_|OPENSSL_|OTEL_|PYDANTIC_)" % re.escape(SOURCES))
+FLAGS = (b"PYTHONUNBUFFERED", b"PYTHONDONTWRITEBYTECODE")
+"""And for each setting of these, which containers like to have."""
+NOT_FORKED = re.compile(
+    rb"(?!PYTHONPATH=%s$|PYTHONUNBUFFERED=|PYTHONDONTWRITEBYTECODE=)(PYTHON|LD_|MALLOC_|OPENSSL_|OTEL_|PYDANTIC_)"
+    % re.escape(SOURCES)
+)
 """What else is read when a Python begins, or while it imports. Our own sources are where a forker has ours from."""
 RESTORED = (signal.SIGPIPE, signal.SIGXFSZ)
 """What Python ignores, and `subprocess` gives back to what it starts."""
@@ -92,7 +97,7 @@ class _Forker:
         return HEAD.unpack(answer)[0]
 
 
-_forkers: dict[tuple[bytes, bytes] | None, _Forker] = {}
+_forkers: dict[tuple[tuple[bytes, bytes], ...], _Forker] = {}
 _fork_exec = subprocess._fork_exec
 
 
@@ -142,12 +147,13 @@ def _field(status: str, name: str, base: int) -> int:
 
 
 def _forker_of(environ: Sequence[bytes]) -> _Forker | None:
-    """The forker for this locale; none in a fork of the process that has it: what it forks is no child of ours."""
+    """The forker for this locale and these flags; none in a fork of its owner: what it forks is no child of ours."""
     values = dict(each.split(b"=", 1) for each in environ)
-    locale = next(((name, values[name]) for name in LOCALE if values.get(name)), None)
-    if locale not in _forkers:
-        _forkers[locale] = _Forker(dict([locale] if locale else []))
-    return _forkers[locale] if _forkers[locale].owner == os.getpid() else None
+    names = [*[name for name in LOCALE if values.get(name)][:1], *(name for name in FLAGS if name in values)]
+    key = tuple((name, values[name]) for name in names)
+    if key not in _forkers:
+        _forkers[key] = _Forker(dict(key))
+    return _forkers[key] if _forkers[key].owner == os.getpid() else None
 
 
 if IS_POSSIBLE:

@@ -1,6 +1,6 @@
 """A Python that has imported what Tenuto imports, and forks programs as if each were a new Python.
 
-`tests.warm` starts it as `python forker.py SOCKET`, and its environment is a locale and nothing else; each message on
+`tests.warm` starts it as `python forker.py SOCKET`, and its environment is little more than a locale; each message on
 the socket is a program that is wanted. Whoever asks is the parent of what is forked (`CLONE_PARENT`), as if it had
 started it itself: it waits for it, and has its exit code or its signal from the system.
 """
@@ -144,10 +144,11 @@ def _reset_signals(ignored: set[int], blocked: set[int]) -> None:
 
 def _open_stream(number: int, mode: str, old: TextIOWrapper) -> TextIOWrapper:
     """Open a standard stream as Python does when it begins; `old`: the one it has opened, in the same locale."""
-    binary = open(number, mode + "b", closefd=False)  # noqa: SIM115 - as long as the process
-    binary.raw.name = old.name
-    is_by_lines = number == 2 or binary.isatty()
-    stream = TextIOWrapper(binary, old.encoding, old.errors, "\n", is_by_lines)
+    is_direct = old.write_through and mode == "w"  # `python -u`
+    binary: Any = open(number, mode + "b", 0 if is_direct else -1, closefd=False)  # noqa: SIM115 - for ever
+    (binary if is_direct else binary.raw).name = old.name
+    is_by_lines = not old.write_through and (number == 2 or binary.isatty())
+    stream = TextIOWrapper(binary, old.encoding, old.errors, "\n", is_by_lines, old.write_through)
     stream.mode = mode
     return stream
 
