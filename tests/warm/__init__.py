@@ -39,16 +39,19 @@ IS_POSSIBLE = (
     and Path("/proc/self/status").exists()
     and not os.environ.get("REAL_STARTS")
 )
-SOURCES = os.fsencode(Path(__file__).parents[2] / "src")
+ROOT = Path(__file__).parents[2]
+SOURCES = ROOT / "src"
 LOCALE = (b"LC_ALL", b"LC_CTYPE", b"LANG")
 """The first of these that says something is asked once and for all: for each such locale there is a forker."""
 FLAGS = (b"PYTHONUNBUFFERED", b"PYTHONDONTWRITEBYTECODE")
 """And for each setting of these, which containers like to have."""
-NOT_FORKED = re.compile(
-    rb"(?!PYTHONPATH=%s$|PYTHONUNBUFFERED=|PYTHONDONTWRITEBYTECODE=)(PYTHON|LD_|MALLOC_|OPENSSL_|OTEL_|PYDANTIC_)"
-    % re.escape(SOURCES)
-)
-"""What else is read when a Python begins, or while it imports. Our own sources are where a forker has ours from."""
+HARMLESS = [
+    "PYTHON_KEYRING_BACKEND=",  # a library's
+    *(f"PYTHONPATH={re.escape(str(each))}$" for each in (ROOT, SOURCES)),  # where imports come from anyway
+    *(f"{each.decode()}=" for each in FLAGS),
+]
+NOT_FORKED = re.compile(os.fsencode(rf"(?!{'|'.join(HARMLESS)})(PYTHON|LD_|MALLOC_|OPENSSL_|OTEL_|PYDANTIC_)"))
+"""What else is read when a Python begins, or while it imports."""
 RESTORED = (signal.SIGPIPE, signal.SIGXFSZ)
 """What Python ignores, and `subprocess` gives back to what it starts."""
 PATIENCE = 120.0
