@@ -94,7 +94,7 @@ def test_wrong_credentials_are_an_error_of_the_key_and_right_ones_are_not_shown(
                 capture_output=True,
                 text=True,
                 check=False,
-                timeout=60,
+                timeout=120,
             )
 
         wrong = run(**{variable: "/nowhere/wrong-wrong"})

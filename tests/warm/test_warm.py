@@ -170,7 +170,6 @@ def test_it_is_warm_and_is_what_the_command_is(tmp_path):
         {"close_fds": False},
         {"user": os.getuid()},
     ],
-    ids=str,
 )
 def test_what_a_fork_cannot_have_is_a_real_start(options):
     assert run("-c", IS_WARM, **options).stdout == "False\n"

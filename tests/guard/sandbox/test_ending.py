@@ -7,7 +7,6 @@ import os
 import select
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.guard.sandbox.places import KINDS, need
-from tests.warm import TENUTO
+from tests.warm import PYTHON, TENUTO
 
 OWNER = """
 import asyncio, os, sys
@@ -94,7 +93,7 @@ def start(tmp_path: Path, kind: str, way: str, mark: str) -> subprocess.Popen[by
     (tmp_path / "work").mkdir()
     line = WAYS[way].replace("{n}", mark)
     owner = subprocess.Popen(
-        [sys.executable, "-c", OWNER, str(tmp_path), kind, line],
+        [PYTHON, "-c", OWNER, str(tmp_path), kind, line],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         start_new_session=True,
