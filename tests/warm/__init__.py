@@ -10,10 +10,10 @@ by how it names the program:
   a shell, a terminal, `os.exec`, `os.posix_spawn`.
 
 What is forked is a child of the test, with a pid of its own, and begins as after an exec: the arguments, environment,
-directory, umask, group, signals and descriptors are those that the test gives it, and no test's before it. Two things
-it shares with others of its worker: the seed of hashes, and what its command line looks like to `ps`. What a fork
-cannot have makes a real start of it, without a word: a function that runs before the exec, another user, Python's own
-variables; and so does a system other than Linux. `REAL_STARTS=1 ./scripts/test` makes all of them real.
+directory, umask, group, signals and descriptors are those that the test gives it, and no test's before it. It shares
+with others of its worker the seed of hashes, the limits (`setrlimit`), and what its command line looks like to `ps`.
+What a fork cannot have makes a real start of it, without a word: a function that runs before the exec, another user,
+Python's own variables; and so does a system other than Linux. `REAL_STARTS=1 ./scripts/test` makes all of them real.
 """
 
 from __future__ import annotations
@@ -161,3 +161,4 @@ def _forker_of(environ: Sequence[bytes]) -> _Forker | None:
 
 if IS_POSSIBLE:
     subprocess._fork_exec = _start
+    subprocess._USE_POSIX_SPAWN = False  # from 3.13 on it is another way to start what asks for nothing special

@@ -61,7 +61,10 @@ def serve(line: socket.socket) -> dict[str, Any]:
 def _read(line: socket.socket, size: int) -> bytes:
     data = b""
     while len(data) < size:
-        data += line.recv(size - len(data))
+        part = line.recv(size - len(data))
+        if not part:
+            os._exit(0)
+        data += part
     return data
 
 
@@ -71,10 +74,12 @@ def _fork() -> int:
     python = ctypes.pythonapi
     python.PyOS_BeforeFork()
     pid = ctypes.PyDLL(None).syscall(CLONE[os.uname().machine], CLONE_PARENT | signal.SIGCHLD, None, None, None, None)
-    if pid:
-        python.PyOS_AfterFork_Parent()
-    else:
+    if pid == 0:
         python.PyOS_AfterFork_Child()
+        return 0
+    python.PyOS_AfterFork_Parent()
+    if pid < 0:
+        raise OSError("no fork")
     return pid
 
 
@@ -86,8 +91,7 @@ def _become(wanted: dict[str, Any], descriptors: list[int]) -> None:
     """
     failures = _place(descriptors, (0, 1, 2, *wanted["numbers"]))
     try:
-        if wanted["cwd"] is not None:
-            os.chdir(wanted["cwd"])
+        os.chdir(wanted["cwd"])
     except OSError as error:
         os.write(failures, b"OSError:%x:noexec" % (error.errno or 0))
         os._exit(255)

@@ -17,7 +17,7 @@ import pytest
 
 from tests.warm import IS_POSSIBLE, NOT_FORKED, PYTHON, ROOT, SOURCES, TENUTO
 
-pytestmark = pytest.mark.skipif(not IS_POSSIBLE, reason="all starts are real here")
+pytestmark = [pytest.mark.matrix, pytest.mark.skipif(not IS_POSSIBLE, reason="all starts are real here")]
 
 PROBE = """
 import json, locale, os, random, resource, signal, sys, time
