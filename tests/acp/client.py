@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -23,8 +22,9 @@ from acp.schema import (
 
 from acp import connect_to_agent
 from tests.server import ScriptedServer
+from tests.warm import TENUTO
 
-PROGRAM = (sys.executable, "-m", "tenuto", "acp")
+PROGRAM = (*TENUTO, "acp")
 Choose = Callable[[dict[str, Any]], "str | Awaitable[str]"]
 
 

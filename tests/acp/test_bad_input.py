@@ -14,6 +14,7 @@ from tenuto.session.session import Session
 from tests.acp.client import PROGRAM, editor, environment
 from tests.core.compacting import SUMMARY, is_summary_request
 from tests.server import Call, Hang, Reply, Request, ScriptedServer
+from tests.warm import TENUTO
 
 SLEEP = Call("bash", {"command": "echo $$ > pid; exec sleep 600"})
 AUTO = ("--mode", "auto", "--no-sandbox")
@@ -305,11 +306,10 @@ async def test_nothing_but_messages_comes_on_standard_output(tmp_path):
 def test_a_terminal_is_told_what_the_command_is_for(tmp_path):
     import pty
     import subprocess
-    import sys
 
     mine, theirs = pty.openpty()
     done = subprocess.run(
-        [sys.executable, "-m", "tenuto", "acp"],
+        [*TENUTO, "acp"],
         check=False,
         stdin=theirs,
         capture_output=True,

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 
 import pytest
 
-TENUTO = [sys.executable, "-m", "tenuto"]
+from tests.warm import TENUTO
 
 
 @pytest.fixture

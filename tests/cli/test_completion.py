@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tenuto.cli.arguments import SUBCOMMANDS
+from tests.warm import TENUTO
 
 
 @pytest.fixture
@@ -63,7 +64,7 @@ def test_odd_lines_end_in_silence(environ, line):
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_script_is_one_that_the_shell_takes(environ, shell):
     script = subprocess.run(
-        [sys.executable, "-m", "tenuto", "completion", shell], env=environ, capture_output=True, text=True, check=True
+        [*TENUTO, "completion", shell], env=environ, capture_output=True, text=True, check=True
     ).stdout
     assert "tenuto" in script
     if shutil.which(shell) is None:

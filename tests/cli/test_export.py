@@ -6,7 +6,6 @@ import os
 import shutil
 import stat
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,8 +13,9 @@ import pytest
 from tenuto.session.session import Session
 from tests.session.build import answer, log_of, result, user
 from tests.session.exporters.reading import check_page
+from tests.warm import TENUTO
 
-TENUTO = [sys.executable, "-m", "tenuto", "sessions", "export"]
+EXPORT = [*TENUTO, "sessions", "export"]
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def export(home: Path, tmp_path: Path):
         environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TENUTO_HOME": str(home)}
         options = {"cwd": tmp_path / "work", **options}
         return subprocess.run(
-            [*TENUTO, *arguments],
+            [*EXPORT, *arguments],
             check=False,
             capture_output=True,
             env=environ,

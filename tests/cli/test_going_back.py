@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import tenuto
 from tests.core.going_back import NOTES, script
 from tests.server import ServerThread
+from tests.warm import TENUTO
 
 SOURCE = str(Path(tenuto.__file__).parents[1])
 
@@ -20,7 +20,7 @@ def test_the_tree_is_printed_and_moved_in_by_number(tmp_path):
 
     def run(prompt: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "tenuto", "-p", prompt, "--model", "openai-chat/test", "--mode", "auto", *arguments],
+            [*TENUTO, "-p", prompt, "--model", "openai-chat/test", "--mode", "auto", *arguments],
             check=False,
             capture_output=True,
             text=True,

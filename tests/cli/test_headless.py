@@ -16,8 +16,7 @@ from tests.examples import in_turn, one_of
 from tests.server import Call, Hang, HttpError, Reply, ServerThread
 from tests.server.clouds import cloud_environ
 from tests.server.scripts import fix_tests
-
-TENUTO = [sys.executable, "-m", "tenuto"]
+from tests.warm import TENUTO
 
 
 def in_shell(run, command, server):

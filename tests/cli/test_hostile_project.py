@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from tests.cli.hostile import Canary, make_hostile, relative_path
 from tests.examples import in_turn
 from tests.guard.repositories import TRAPS, Trap, make_repository
 from tests.server import Call, Reply, Request, ServerThread
+from tests.warm import TENUTO
 
 SECRET = "sk-planted-and-never-sent"
 Run = Callable[..., subprocess.CompletedProcess[bytes]]
@@ -32,7 +32,7 @@ def run(tmp_path: Path, work: Path) -> Run:
     def start(*arguments: str, server: ServerThread | None = None) -> subprocess.CompletedProcess[bytes]:
         values = {"PATH": os.environ["PATH"], "HOME": str(tmp_path / "person"), "PLANTED": SECRET}
         values |= {"TENUTO_HOME": str(tmp_path / "home"), **(server.environ() if server else {})}
-        command = [sys.executable, "-m", "tenuto", *arguments]
+        command = [*TENUTO, *arguments]
         return subprocess.run(
             command, cwd=work, env=values, stdin=subprocess.DEVNULL, capture_output=True, timeout=120, check=False
         )
@@ -169,7 +169,7 @@ def test_r086_t37_a_headless_run_in_a_hostile_project_runs_nothing_of_it(
         return Reply("Done.") if called else Reply("", tool_calls=looks)
 
     with ServerThread(script) as server:
-        command = [sys.executable, "-m", "tenuto", "-p", "see @a", "--model", "openai-chat/test", "--mode", mode]
+        command = [*TENUTO, "-p", "see @a", "--model", "openai-chat/test", "--mode", mode]
         done = subprocess.run(
             command, cwd=cwd, env=values | server.environ(), stdin=subprocess.DEVNULL, capture_output=True, check=False
         )

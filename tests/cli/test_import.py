@@ -7,7 +7,6 @@ import os
 import pty
 import select
 import subprocess
-import sys
 import time
 
 import pytest
@@ -15,8 +14,7 @@ import pytest
 from tests.server import Reply, ServerThread
 from tests.session.importers import sources
 from tests.session.importers.sources import FILES, write_all_sources, write_lines
-
-TENUTO = [sys.executable, "-m", "tenuto"]
+from tests.warm import TENUTO
 
 
 @pytest.fixture

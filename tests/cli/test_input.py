@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 from tenuto.cli.start import MAX_STDIN_BYTES, Patience, read_input
 from tenuto.session.library.catalog import list_sessions
 from tenuto.session.log.log import LOG_NAME
+from tests.warm import TENUTO
 
 SOURCES = Path(__file__).parents[2] / "src"
 END = b" ENDMARK"
@@ -20,7 +20,7 @@ END = b" ENDMARK"
 
 def run(home: Path, stdin: object, *words: str, data: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
     environ = {"PATH": os.environ["PATH"], "HOME": str(home), "TENUTO_HOME": str(home), "PYTHONPATH": str(SOURCES)}
-    command = [sys.executable, "-m", "tenuto", "--model", "offline/tenuto", *words]
+    command = [*TENUTO, "--model", "offline/tenuto", *words]
     given = {"input": data} if data is not None else {"stdin": stdin}
     return subprocess.run(command, cwd=home.parent, env=environ, capture_output=True, timeout=300, check=False, **given)
 

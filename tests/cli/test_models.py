@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ import pytest
 from tests.model.test_catalogue_refresh import published
 from tests.model.tiny_server import TinyServer, always, plain
 from tests.server import Reply, ServerThread
+from tests.warm import TENUTO
 
 NOT_LOCAL = {"ANTHROPIC_BASE_URL": "http://gateway.example", "OPENAI_BASE_URL": "http://gateway.example/v1"}
 MODELS = ("claude-opus-5-5", "claude-opus-5-7", "gpt-6.2-astra", "mystery")
@@ -30,7 +30,7 @@ def run(tmp_path: Path, variables: dict[str, str], *words: str) -> subprocess.Co
     work = tmp_path / "work"
     work.mkdir(exist_ok=True)
     return subprocess.run(
-        [sys.executable, "-m", "tenuto", *words],
+        [*TENUTO, *words],
         cwd=work,
         env=variables,
         stdin=subprocess.DEVNULL,

@@ -16,6 +16,7 @@ import pytest
 
 from tests.server import Call, Hang, Reply, Search, ServerThread
 from tests.server.scripts import fix_tests, steps
+from tests.warm import TENUTO
 
 MODEL = ("--model", "openai-chat/test")
 PROTOCOLS = ("anthropic", "openai", "openai-chat")
@@ -275,7 +276,7 @@ def held(run, tmp_path, server, *options: str) -> Iterator[Held]:
     environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TENUTO_HOME": str(tmp_path / "home")}
     formats = ("--input-format", "stream-json", "--output-format", "stream-json")
     process = subprocess.Popen(
-        [sys.executable, "-m", "tenuto", "-p", *MODEL, *formats, *options],
+        [*TENUTO, "-p", *MODEL, *formats, *options],
         cwd=run.work,
         env=environ | server.environ(),
         stdin=subprocess.PIPE,
@@ -353,7 +354,7 @@ def test_b4_a_run_that_a_signal_ends_while_it_waits_for_a_job_has_a_result(run, 
     job = Call("bash", {"command": "sleep 300", "background": True})
     environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TENUTO_HOME": str(tmp_path / "home")}
     with ServerThread(once(job)) as server:
-        command = [sys.executable, "-m", "tenuto", "-p", "go", *MODEL, "--mode", "auto", "--output-format", kind]
+        command = [*TENUTO, "-p", "go", *MODEL, "--mode", "auto", "--output-format", kind]
         streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         process = subprocess.Popen(command, cwd=run.work, env=environ | server.environ(), **streams)
         until(lambda: b"Waiting for job-1" in process.stderr.readline())
@@ -393,7 +394,7 @@ def test_b4_a_schema_that_is_none_is_refused(run):
 def test_b4_sigterm_ends_a_run_in_each_format(run, tmp_path):
     environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TENUTO_HOME": str(tmp_path / "home")}
     with ServerThread(lambda _request: Hang()) as server:
-        command = [sys.executable, "-m", "tenuto", "-p", "go", *MODEL, "--output-format", "json"]
+        command = [*TENUTO, "-p", "go", *MODEL, "--output-format", "json"]
         process = subprocess.Popen(
             command, cwd=run.work, env=environ | server.environ(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE
         )

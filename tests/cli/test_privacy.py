@@ -6,7 +6,6 @@ import os
 import stat
 import struct
 import subprocess
-import sys
 import time
 import zlib
 from pathlib import Path
@@ -16,6 +15,7 @@ import pytest
 from tests.server import Call, Reply, Request, ServerThread
 from tests.terminal.pseudo import PseudoTerminal
 from tests.terminal.screen import PATIENCE
+from tests.warm import TENUTO
 
 
 def png() -> bytes:
@@ -85,7 +85,7 @@ def test_there_is_no_telemetry_a_run_connects_to_the_configured_provider_alone(t
     (work / "dot.png").write_bytes(png())
     with ServerThread(script) as server:
         environ = watched(tmp_path, **server.environ())
-        command = [sys.executable, "-m", "tenuto", "-p", "look", "--model", "anthropic/test", "--mode", "auto"]
+        command = [*TENUTO, "-p", "look", "--model", "anthropic/test", "--mode", "auto"]
         done = subprocess.run(
             command, cwd=work, env=environ, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False
         )
@@ -153,7 +153,7 @@ def test_t31_r075_files_are_0600_and_directories_0700_under_umask_000(tmp_path: 
             model = ["--model", "anthropic/test", "--mode", "auto"]
             for prompt in (["-p", "look"], ["-p", "--continue", "again"]):
                 done = subprocess.run(
-                    [sys.executable, "-m", "tenuto", *prompt, *model],
+                    [*TENUTO, *prompt, *model],
                     cwd=work,
                     env=environ,
                     stdin=subprocess.DEVNULL,

@@ -6,7 +6,6 @@ import json
 import os
 import stat
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from tenuto.protocol.part import TextPart
 from tenuto.session.search.index import SEARCH_NAME
 from tenuto.session.session import Session
 from tests.session.long import write_session
+from tests.warm import TENUTO
 
 DECIDED = "We decided: the queue is kept in Postgres, never in Redis"
 
@@ -38,7 +38,7 @@ def home(tmp_path: Path) -> Path:
 
 def search(home: Path, *words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     environ = {**os.environ, "TENUTO_HOME": str(home), "TZ": "UTC"}
-    command = [sys.executable, "-m", "tenuto", "search", *words]
+    command = [*TENUTO, "search", *words]
     return subprocess.run(command, env=environ, cwd=cwd, capture_output=True, text=True, timeout=60, check=False)
 
 
@@ -52,7 +52,7 @@ def test_s8_what_was_decided_is_found_with_session_and_entry(home: Path) -> None
     found = [json.loads(line) for line in search(home, "never in Redis", "--json").stdout.splitlines()]
     assert [one["lines"] for one in found] == [[{"number": 1, "text": DECIDED}]]
     opened = subprocess.run(
-        [sys.executable, "-m", "tenuto", "sessions", "show", found[0]["session"]],
+        [*TENUTO, "sessions", "show", found[0]["session"]],
         env={**os.environ, "TENUTO_HOME": str(home)},
         capture_output=True,
         text=True,

@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import signal
-import sys
 from pathlib import Path
 
 import msgspec
@@ -16,6 +15,7 @@ from tenuto.session.session import Session
 from tests.core.compacting import SUMMARY, compactions, fill, is_summary_request, talk
 from tests.core.harness import reopened
 from tests.server import Hang, Reply, ScriptedServer
+from tests.warm import TENUTO
 
 Result = tuple[int, str, str]
 
@@ -23,7 +23,7 @@ Result = tuple[int, str, str]
 async def start(tmp_path: Path, server: ScriptedServer, *arguments: str) -> asyncio.subprocess.Process:
     environ = {**os.environ, **server.environ(), "TENUTO_HOME": str(tmp_path / "home")}
     return await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tenuto", "sessions", "compact", *arguments,
+        *TENUTO, "sessions", "compact", *arguments,
         env=environ, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip
 
@@ -128,7 +128,7 @@ async def test_what_an_earlier_run_did_is_not_told_as_news_in_print_mode(tmp_pat
         await run(tmp_path, server, session_id)
         environ = {**os.environ, **server.environ(), "TENUTO_HOME": str(tmp_path / "home")}
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "tenuto", "-p", "-r", session_id, "/pins",
+            *TENUTO, "-p", "-r", session_id, "/pins",
             env=environ, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
         )  # fmt: skip
         out, err = await asyncio.wait_for(process.communicate(), 60)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tenuto.session.session import Session
+from tests.warm import TENUTO
 
 NAMES = ("The parser", "The lexer")
 
@@ -40,7 +40,7 @@ def home(tmp_path: Path) -> Path:
 
 def tenuto(home: Path, *words: str, cwd: Path | None = None, typed: str = "") -> subprocess.CompletedProcess[str]:
     environ = {**os.environ, "TENUTO_HOME": str(home), "TZ": "UTC"}
-    command = [sys.executable, "-m", "tenuto", "sessions", *words]
+    command = [*TENUTO, "sessions", *words]
     return subprocess.run(
         command, env=environ, cwd=cwd, input=typed, capture_output=True, text=True, timeout=60, check=False
     )

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from tenuto.config.front_matter import read_front_matter
 from tenuto.config.places import Where
 from tenuto.config.skills import find_skills
 from tests.server import Call, Reply, ServerThread
+from tests.warm import TENUTO
 
 DOCS = Path(__file__).parents[2] / "docs"
 EXAMPLE = re.compile(r"```markdown\n<!-- (\S+) -->\n(.*?)```\n", re.DOTALL)
@@ -63,7 +63,7 @@ def test_j3_the_example_of_a_turn_commits_unasked_by_another_model(work):
 
 
 def tenuto(*words: str, cwd: Path, given: str = "", **environ: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tenuto", *words]
+    command = [*TENUTO, *words]
     values = {"PATH": os.environ["PATH"], "HOME": str(cwd.parent), "TENUTO_HOME": str(cwd.parent / "home"), **environ}
     return subprocess.run(command, cwd=cwd, env=values, capture_output=True, text=True, check=False, input=given)
 

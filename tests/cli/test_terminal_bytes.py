@@ -21,6 +21,7 @@ from tests.server import Call, HttpError, Reply, Request, ServerThread
 from tests.terminal.pseudo import CommandTerminal
 from tests.terminal.screen import BIN
 from tests.terminal.test_raw_bytes import PAYLOAD
+from tests.warm import TENUTO
 
 TITLE = f"common {PAYLOAD}"
 STRANGE = re.compile(
@@ -75,7 +76,7 @@ def name_session(session: Session, title: str) -> None:
 
 
 def tenuto(*arguments: str) -> tuple[str, ...]:
-    return sys.executable, "-m", "tenuto", *arguments
+    return *TENUTO, *arguments
 
 
 def script(request: Request) -> Reply | HttpError:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from tests.warm import TENUTO
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -26,7 +27,7 @@ def work(tmp_path: Path) -> Path:
 def run(tmp_path: Path, work: Path) -> Run:
     def start(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
         values = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TENUTO_HOME": str(tmp_path / "home")}
-        command = [sys.executable, "-m", "tenuto", *arguments]
+        command = [*TENUTO, *arguments]
         return subprocess.run(
             command,
             cwd=cwd or work,

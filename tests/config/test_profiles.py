@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tenuto.config.sources import load_settings, made_settings, read_sources
+from tests.warm import TENUTO
 
 FILE = """\
 model = "anthropic/own"
@@ -89,7 +89,7 @@ def test_the_option_starts_nothing_where_there_is_no_such_profile(home: Path, tm
 
     def run(*words: str):
         return subprocess.run(
-            [sys.executable, "-m", "tenuto", *words],
+            [*TENUTO, *words],
             check=False,
             capture_output=True,
             text=True,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,6 +18,7 @@ from tests.core.compacting import SUMMARY, compact, compactions, fill, is_summar
 from tests.core.harness import Agent, reopened
 from tests.server import Hang, Reply, Request, ScriptedServer
 from tests.session.build import check_pairs
+from tests.warm import PYTHON
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -52,7 +52,7 @@ class Victim:
 async def victim(tmp_path: Path, server: ScriptedServer, model: str = "openai-chat/test") -> AsyncIterator[Victim]:
     arguments = (str(tmp_path / "home"), str(tmp_path / "work"), model)
     process = await asyncio.create_subprocess_exec(
-        sys.executable,
+        PYTHON,
         "-m",
         "tests.core.crashing",
         *arguments,

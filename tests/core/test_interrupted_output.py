@@ -6,7 +6,6 @@ import asyncio
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -33,6 +32,7 @@ from tenuto.session.view.pairing import interruption, output_before
 from tests.core.compacting import until
 from tests.core.harness import Agent, agent, reopened
 from tests.server import Call, Reply, ScriptedServer
+from tests.warm import PYTHON
 
 THREE = "for i in 1 2 3; do echo line $i; done; exec sleep 600"
 MANY = "seq 1 200000; echo over; exec sleep 600"
@@ -174,7 +174,7 @@ def start_process(tmp_path: Path, server: ScriptedServer, module: str, *argument
     (tmp_path / "work").mkdir(exist_ok=True)
     environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TENUTO_HOME": str(tmp_path / "home")}
     return subprocess.Popen(
-        [sys.executable, "-m", module, *arguments],
+        [PYTHON, "-m", module, *arguments],
         cwd=tmp_path / "work" if module == "tenuto" else None,
         env=environ | server.environ(),
         stdin=subprocess.PIPE,

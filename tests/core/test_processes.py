@@ -6,7 +6,6 @@ import asyncio
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from tenuto.tool.process.process import GONE_SECONDS, TERM_SECONDS
 from tests.core.harness import agent
 from tests.server import Call, Reply, ServerThread
 from tests.tool.test_bash import alive
+from tests.warm import TENUTO
 
 LIMIT = 3.0
 """Seconds: the requirement's own limit (R-078)."""
@@ -72,7 +72,7 @@ def test_r078_a_signal_to_a_headless_run_ends_what_it_started(tmp_path: Path, nu
     with ServerThread([Reply(tool_calls=[Call("bash", {"command": STUBBORN.replace("{mark}", mark)})])]) as server:
         environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TENUTO_HOME": str(tmp_path / "home")}
         process = subprocess.Popen(
-            [sys.executable, "-m", "tenuto", "-p", "go", "--mode", "auto", "--model", "openai-chat/test"],
+            [*TENUTO, "-p", "go", "--mode", "auto", "--model", "openai-chat/test"],
             cwd=tmp_path,
             env=environ | server.environ(),
             stdin=subprocess.DEVNULL,

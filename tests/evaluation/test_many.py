@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,6 +17,7 @@ from tenuto.evaluation.jobs import CaseJob
 from tenuto.evaluation.store import SESSIONS
 from tests.evaluation.times import without_times
 from tests.frontend.batch.conftest import is_alive, wait_until
+from tests.warm import TENUTO
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
 LONG = 250.0
@@ -36,7 +36,7 @@ class Runs:
         self.started: list[subprocess.Popen[bytes]] = []
 
     def start(self, out: Path | None, *words: str) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "tenuto", "eval", "compaction", *self.words, *words]
+        command = [*TENUTO, "eval", "compaction", *self.words, *words]
         command += ["--out", str(out)] if out else []
         pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         process = subprocess.Popen(command, env=self.environ, **pipes)

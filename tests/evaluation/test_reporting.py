@@ -7,7 +7,6 @@ import pty
 import select
 import shlex
 import subprocess
-import sys
 import time
 from pathlib import Path
 from xml.etree import ElementTree
@@ -24,6 +23,7 @@ from tenuto.evaluation.store import SESSIONS, Store, StoreError
 from tenuto.evaluation.wires import Usage
 from tests.evaluation.test_recorded import FOLDER
 from tests.evaluation.times import without_times
+from tests.warm import TENUTO
 
 ONE = ("--windows", "16384", "--rounds", "1", "--summarisers", "honest")
 
@@ -179,7 +179,7 @@ def test_s20_the_commands_of_the_page_are_understood(capsys):
     assert capsys.readouterr().err == ""
 
 
-COMMAND = (sys.executable, "-m", "tenuto", "eval", "compaction", "--seeds", "1", "--windows", "16384", "--rounds", "2")
+COMMAND = (*TENUTO, "eval", "compaction", "--seeds", "1", "--windows", "16384", "--rounds", "2")
 
 
 def environment(tmp_path: Path) -> dict[str, str]:

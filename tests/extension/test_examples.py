@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ from tenuto.protocol.message import OwnView
 from tests.core.compacting import compact, compactions, fill, talk, until
 from tests.core.harness import agent
 from tests.server import Call, Reply, ScriptedServer
+from tests.warm import TENUTO
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 NAMES = ("decisions", "house_models", "line_counts")
@@ -110,7 +110,7 @@ def notices(running) -> list[str]:
 def test_check_says_what_an_example_registers(tmp_path, name):
     environ = {"PATH": os.environ["PATH"], "TENUTO_HOME": str(tmp_path / "home"), "HOME": str(tmp_path)}
     done = subprocess.run(
-        [sys.executable, "-m", "tenuto", "extensions", "check", str(EXAMPLES / f"{name}.py"), "--json"],
+        [*TENUTO, "extensions", "check", str(EXAMPLES / f"{name}.py"), "--json"],
         capture_output=True,
         text=True,
         env=environ,

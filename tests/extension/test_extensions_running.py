@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import subprocess
-import sys
 
 import pytest
 
@@ -34,6 +33,7 @@ from tests.core.harness import agent, reopened
 from tests.extension import witness
 from tests.extension.extending import WATCH, WINDOW, about_extensions, before, extend
 from tests.server import ScriptedServer
+from tests.warm import TENUTO
 
 # --- in nobody's way ---
 
@@ -276,7 +276,7 @@ def setup(tenuto):
         arguments = ["-p", "/compact", "--continue", "--model", "openai-chat/test"]
         done = await asyncio.to_thread(
             subprocess.run,
-            [sys.executable, "-m", "tenuto", *arguments],
+            [*TENUTO, *arguments],
             capture_output=True,
             text=True,
             cwd=tmp_path / "work",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from tenuto.extension.hooks.answers import BLOCKED, HALTED, Finished, HookFault,
 from tenuto.extension.hooks.files import EVENTS, read_hook_file
 from tenuto.extension.hooks.matching import holds, matches, names_of, our_input, their_input, their_name
 from tests.extension.test_start import modules_after_a_prompt
+from tests.warm import TENUTO
 
 BY_SHAPE = {
     "a plugin of Claude Code, with its description": {
@@ -213,7 +213,7 @@ def test_a_run_without_a_screen_has_hooks_too(tmp_path):
 
 
 def tenuto(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return run_program(tmp_path, sys.executable, "-m", "tenuto", *words)
+    return run_program(tmp_path, *TENUTO, *words)
 
 
 def run_program(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:

@@ -7,7 +7,6 @@ import os
 import shutil
 import ssl
 import subprocess
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ import pytest
 from tenuto.model.endpoint import Endpoint
 from tenuto.model.http.transport import HttpTransport
 from tenuto.protocol.model import RETRYABLE, ModelError
+from tests.warm import TENUTO
 
 pytestmark = [
     pytest.mark.matrix,
@@ -111,9 +111,9 @@ async def test_the_program_does_not_try_again_and_says_what_to_do(tmp_path: Path
     environ = {name: value for name, value in os.environ.items() if name.upper() not in keep}
     async with serving(secured(certificate, key)) as base_url:
         environ |= {"OPENAI_API_KEY": "K", "OPENAI_BASE_URL": base_url, "TENUTO_HOME": str(tmp_path / "home")}
-        words = ("-m", "tenuto", "-p", "hello", "--model", "openai-chat/test")
+        words = ("-p", "hello", "--model", "openai-chat/test")
         child = await asyncio.create_subprocess_exec(
-            sys.executable, *words, cwd=tmp_path, env=environ, stdin=asyncio.subprocess.DEVNULL,
+            *TENUTO, *words, cwd=tmp_path, env=environ, stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
         )  # fmt: skip
         _, errors = await child.communicate()

@@ -19,6 +19,7 @@ from tests.model.clouds import CLOUDS, NAMES, Talk
 from tests.server import Call, Cut, HttpError, Reply, ScriptedServer, ServerThread, StreamError
 from tests.server.cloud_keys import AZURE_KEY, PROJECT, SECRET_KEY, TOKEN
 from tests.server.clouds import cloud_environ, frame_of
+from tests.warm import TENUTO
 
 
 @pytest.mark.parametrize("provider", CLOUDS)
@@ -84,7 +85,7 @@ def test_wrong_credentials_are_an_error_of_the_key_and_right_ones_are_not_shown(
         base = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TENUTO_HOME": str(tmp_path / "home")}
 
         def run(**more: str) -> subprocess.CompletedProcess[str]:
-            command = [sys.executable, "-m", "tenuto", "-p", "hi", "-m", f"{provider}/{NAMES[provider]}"]
+            command = [*TENUTO, "-p", "hi", "-m", f"{provider}/{NAMES[provider]}"]
             return subprocess.run(
                 command,
                 env={**base, **values, **more},
@@ -93,7 +94,7 @@ def test_wrong_credentials_are_an_error_of_the_key_and_right_ones_are_not_shown(
                 capture_output=True,
                 text=True,
                 check=False,
-                timeout=60,
+                timeout=120,
             )
 
         wrong = run(**{variable: "/nowhere/wrong-wrong"})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import msgspec
@@ -20,6 +19,7 @@ from tenuto.tool.run.context import ToolContext
 from tenuto.tool.run.registry import ToolRegistry
 from tenuto.tool.run.runner import prepare, run_call
 from tests.terminal.screen import source_path
+from tests.warm import TENUTO
 
 
 class Talk:
@@ -216,7 +216,7 @@ def test_a_file_that_went_along_with_the_prompt_is_not_read_a_second_time(
     tmp_path: Path, word: str, results: int
 ) -> None:
     (tmp_path / "a.py").write_text("def first(): ...\ndef second(): ...\ndef third(): ...\n")
-    command = (sys.executable, "-m", "tenuto", "--model", "offline/tenuto", "-p", f"read {word}")
+    command = (*TENUTO, "--model", "offline/tenuto", "-p", f"read {word}")
     environ = {
         "TENUTO_HOME": str(tmp_path / "home"),
         "HOME": str(tmp_path),

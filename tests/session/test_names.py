@@ -23,6 +23,7 @@ from tenuto.session.moving import relocate
 from tenuto.session.session import Session
 from tenuto.text.writable import path_text, text_path, to_json
 from tests.session.build import user
+from tests.warm import TENUTO
 
 SOURCES = Path(__file__).parents[2] / "src"
 NAMES = st.binary(min_size=1, max_size=30).map(lambda name: name.replace(b"/", b"_").replace(b"\0", b"_"))
@@ -98,7 +99,7 @@ def test_s1_everything_else_is_encoded_through_the_door():
 
 def run(home: Path, cwd: Path, *words: str) -> subprocess.CompletedProcess[str]:
     environ = {"PATH": os.environ["PATH"], "HOME": str(home), "TENUTO_HOME": str(home), "PYTHONPATH": str(SOURCES)}
-    command = [sys.executable, "-m", "tenuto", *words]
+    command = [*TENUTO, *words]
     return subprocess.run(
         command, cwd=cwd, env=environ, capture_output=True, text=True, errors="replace", timeout=120, check=False
     )

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,8 +14,8 @@ from typing import Any
 import pytest
 
 from tests.server import Call, Hang, Reply, Request
+from tests.warm import TENUTO
 
-TENUTO = [sys.executable, "-m", "tenuto"]
 MODEL = "openai-chat/test"
 PATIENCE = 120.0
 

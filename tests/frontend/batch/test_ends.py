@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -22,6 +21,7 @@ from tenuto.frontend.batch.worker import AgentJob
 from tenuto.frontend.batch.worktree import Worktree
 from tests.frontend.batch.conftest import Bench, Slow, agents_of, is_alive, wait_until
 from tests.server import ServerThread
+from tests.warm import TENUTO
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
 TASKS = (
@@ -113,7 +113,7 @@ def test_l5_ctrl_c_ends_agents_in_order_and_says_what_is_left(bench: Bench, ende
         assert bench.worktrees == []
         environ = bench.environ | server.environ()
         listed = subprocess.run(
-            [sys.executable, "-m", "tenuto", "sessions", "list"],
+            [*TENUTO, "sessions", "list"],
             env=environ,
             capture_output=True,
             text=True,

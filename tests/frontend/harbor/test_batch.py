@@ -18,6 +18,7 @@ from tests.frontend.batch.conftest import is_alive, wait_until
 from tests.frontend.harbor.tasks import Task, bash
 from tests.frontend.harbor.test_tasks import FOLDER, ROOT
 from tests.server import Call, Hang, HttpError, Reply, Request, ServerThread
+from tests.warm import TENUTO
 
 BIN = FOLDER / "venv" / "bin"
 MODEL = "anthropic/claude-opus-5-5"
@@ -69,7 +70,7 @@ class DataSet:
         }
 
     def start(self, *words: str) -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", "tenuto", "batch", str(self.folder), "-m", MODEL]
+        command = [*TENUTO, "batch", str(self.folder), "-m", MODEL]
         command += ["--harbor-config", str(self.config), *words]
         pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         return subprocess.Popen(command, env=self.environ, cwd=self.config.parent, text=True, **pipes)

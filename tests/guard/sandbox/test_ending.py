@@ -7,7 +7,6 @@ import os
 import select
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.guard.sandbox.places import KINDS, need
+from tests.warm import PYTHON, TENUTO
 
 OWNER = """
 import asyncio, os, sys
@@ -93,7 +93,7 @@ def start(tmp_path: Path, kind: str, way: str, mark: str) -> subprocess.Popen[by
     (tmp_path / "work").mkdir()
     line = WAYS[way].replace("{n}", mark)
     owner = subprocess.Popen(
-        [sys.executable, "-c", OWNER, str(tmp_path), kind, line],
+        [PYTHON, "-c", OWNER, str(tmp_path), kind, line],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         start_new_session=True,
@@ -149,7 +149,7 @@ def test_s10_kill_9_of_a_whole_run_leaves_nothing(tmp_path, sandbox):
     with ServerThread([Reply(tool_calls=[Call("bash", {"command": line})]), Reply("done")]) as server:
         environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TENUTO_HOME": str(tmp_path / "home")}
         environ |= {"TENUTO_SANDBOX__KIND": "auto" if sandbox == "none" else sandbox, **server.environ()}
-        words = [sys.executable, "-m", "tenuto", "-p", "go", "--mode", "auto", "--model", "openai-chat/test"]
+        words = [*TENUTO, "-p", "go", "--mode", "auto", "--model", "openai-chat/test"]
         more = ["--no-sandbox"] if sandbox == "none" else []
         run = subprocess.Popen(
             [*words, *more],

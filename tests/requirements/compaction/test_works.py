@@ -7,7 +7,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import AsyncIterator
 
 import pytest
@@ -46,6 +45,7 @@ from tests.requirements.compaction.support import (
     write_settings,
 )
 from tests.server import Cut, Hang, HttpError, Reply, Request, ScriptedServer, ServerThread, Tokens
+from tests.warm import TENUTO
 
 FIXED = "Follow this rule always. " * 4_350
 """About 30 000 tokens that no compaction can shorten."""
@@ -404,7 +404,7 @@ async def test_r016_killed_in_the_middle_the_session_is_as_before(tmp_path):
         before = log.read_bytes()
     with ServerThread(talk(summary=Hang()), window=32_000) as slow:
         environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TENUTO_HOME": str(tmp_path / "home")}
-        command = [sys.executable, "-m", "tenuto", "-p", "/compact", "-c", "--model", "openai-chat/test"]
+        command = [*TENUTO, "-p", "/compact", "-c", "--model", "openai-chat/test"]
         process = subprocess.Popen(
             [*command, "--mode", "auto"],
             cwd=tmp_path / "work",

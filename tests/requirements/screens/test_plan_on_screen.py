@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 
 import pytest
 
@@ -16,6 +15,7 @@ from tests.server.reply import AnyReply
 from tests.terminal.conftest import Workplace
 from tests.terminal.screen import Screen
 from tests.tui.inline.test_terminal import submit
+from tests.warm import TENUTO
 
 pytestmark = pytest.mark.terminal
 both_screens = pytest.mark.parametrize("screen_arguments", [(), ("--inline",)], ids=["full", "inline"])
@@ -113,7 +113,7 @@ def test_without_a_screen_the_plan_is_the_answer(place: Workplace) -> None:
         **server.environ(),
     }
     done = subprocess.run(
-        [sys.executable, "-m", "tenuto", "-p", "make it quick", "--mode", "plan", "--model", "openai-chat/test"],
+        [*TENUTO, "-p", "make it quick", "--mode", "plan", "--model", "openai-chat/test"],
         cwd=place.work, env=environ, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (0, f"{PLAN}\n"), done.stderr

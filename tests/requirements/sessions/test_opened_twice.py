@@ -26,6 +26,7 @@ from tests.core.harness import reopened
 from tests.requirements.sessions.holding import held
 from tests.server import Reply, ScriptedServer
 from tests.session.build import log_of, new_session, user
+from tests.warm import TENUTO
 
 
 def script(request):
@@ -135,7 +136,7 @@ def test_r066_the_command_line_in_one_line(tmp_path):
     environ = {**os.environ, "TENUTO_HOME": str(tmp_path / "home"), "TENUTO_MODEL": "offline/tenuto"}
 
     def run(*words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "tenuto", "-p", "hello", *words]
+        command = [*TENUTO, "-p", "hello", *words]
         return subprocess.run(
             command,
             env=environ,

@@ -21,6 +21,7 @@ from tests.core.harness import PROTOCOLS, copy_sample
 from tests.examples import one_of
 from tests.server import Call, Cut, Reply, Request, ServerThread
 from tests.server.reply import AnyReply
+from tests.warm import TENUTO
 
 PYTEST = f"{sys.executable} -m pytest -q -p no:cacheprovider"
 GIT = "git -c user.name=t -c user.email=t@example.org -c commit.gpgsign=false"
@@ -75,7 +76,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def perform(tmp_path: Path, protocol: str) -> Callable[..., Done]:
     def run(play: Play, *options: str) -> Done:
         environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TENUTO_HOME": str(tmp_path / "home")}
-        command = [sys.executable, "-m", "tenuto", "-p", "do it", "--mode", "auto", "--model", f"{protocol}/test"]
+        command = [*TENUTO, "-p", "do it", "--mode", "auto", "--model", f"{protocol}/test"]
         with ServerThread(play.answer) as server:
             done = subprocess.run(
                 [*command, "--output-format", "json", *options],
