@@ -9,13 +9,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 NODES = """
 import sys
 from ray.cluster_utils import Cluster
 size = {"num_cpus": 1, "object_store_memory": 80_000_000}
 cluster = Cluster(initialize_head=True, head_node_args=size)
 others = [cluster.add_node(**size) for _ in range(2)]
-cluster.wait_for_nodes()
+cluster.wait_for_nodes(timeout=300)
 programs = lambda node: [one.process for each in node.all_processes.values() for one in each]
 print(cluster.address, flush=True)
 print(*(node.all_processes["raylet"][0].process.pid for node in others), flush=True)
@@ -30,20 +32,33 @@ cluster.shutdown()
 """
 
 
+STARTS = 5
+"""Ray gives a node 30 s to start, whatever the machine has to do beside it."""
+
+
 class RayCluster:
     """A process that holds three nodes, each with one core."""
 
     def __init__(self, environ: dict[str, str]) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", NODES],
-            env=environ,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-        assert self.process.stdout is not None
-        self.address = self.process.stdout.readline().strip()
+        for _ in range(STARTS):
+            with tempfile.TemporaryFile("w+") as said:
+                self.process = subprocess.Popen(
+                    [sys.executable, "-c", NODES],
+                    env=environ,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=said,
+                    text=True,
+                )
+                assert self.process.stdout is not None
+                self.address = self.process.stdout.readline().strip()
+                if self.address:
+                    break
+                self.process.communicate()
+                said.seek(0)
+                errors = said.read()
+        else:
+            pytest.fail(f"no cluster could be started: {errors}")
         self.others = [int(word) for word in self.process.stdout.readline().split()]
         """The raylets of the two nodes that are not the head."""
 

@@ -6,6 +6,7 @@ import argparse
 import shutil
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -156,19 +157,18 @@ def _run(
     batch = Batch(left, results, limits, places, sandboxed=not options.no_sandbox)
     display = _make_display(options, len(tasks), len(left), environ)
     begun, code = time.monotonic(), OK
-    if left:
-        engine = make_engine(options, environ)
-        try:
+
+    def describe_end() -> str:
+        return display.standing.describe_end(time.monotonic() - begun, "the same command goes on")
+
+    with closing(make_engine(options, environ)) if left else nullcontext() as engine, display.told(describe_end):
+        if engine is not None:
             with display.shown():
                 code = run_conductor(Conductor(engine, batch, display))
-        finally:
-            engine.close()
-    make_directory(folder)
-    report = folder / "report.md"
-    replace_file(report, write_report(file.name, tasks, results.latest).encode())
-    standing = display.standing
-    rest = f"; {standing.left} left, the same command goes on" if standing.left else ""
-    display.close(f"{standing.describe(time.monotonic() - begun)}{rest}. Report: {report}")
+        make_directory(folder)
+        report = folder / "report.md"
+        replace_file(report, write_report(file.name, tasks, results.latest).encode())
+        display.close(f"{describe_end()}. Report: {report}")
     code = code or (LIMIT_REACHED if batch.is_spent else OK)
     return code or judge([results.latest[task.id] for task in tasks if task.id in results.latest])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 import threading
 from collections.abc import Collection
@@ -48,8 +49,8 @@ class RayEngine:
         try:
             if not self._ray.is_initialized():
                 self._ray.init(log_to_driver=False, logging_level="ERROR", include_dashboard=None)
-        except (ConnectionError, RuntimeError, ValueError, OSError) as error:
-            raise UsageError(f"Ray cannot be reached: {str(error).strip().splitlines()[0]}") from None
+        except Exception as error:  # noqa: BLE001 - a node that starts too slowly is one of no class of its own
+            raise UsageError(f"Ray cannot be reached: {_first_line(error)}") from None
         self._output = sys.stdout
         self._others = {*threading.enumerate()} - ours
         sys.stdout = cast("TextIO", OwnOutput(self._output, self._others))
@@ -69,7 +70,7 @@ class RayEngine:
         except self._ray.exceptions.RayTaskError as error:
             raise error.cause from error  # what the job itself has raised, there
         except self._ray.exceptions.RayError as error:
-            raise WorkerLostError(f"{type(error).__name__}: {str(error).strip().splitlines()[0]}") from error
+            raise WorkerLostError(f"{type(error).__name__}: {_first_line(error)}") from error
 
     def close(self) -> None:
         """Leave the cluster; what Ray has kept back of its words comes in this thread then."""
@@ -79,5 +80,24 @@ class RayEngine:
 
 
 def run_here(job: Job[AnswerT]) -> AnswerT:
-    """Run a job on this node, with this node's environment."""
-    return asyncio.run(job.run(os.environ))
+    """Run a job on this node, with this node's environment. Raises `KeyboardInterrupt` when Ray cancels it."""
+    try:
+        return asyncio.run(_run_until_cancelled(job))
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None  # what Ray knows as an end that it has asked for
+
+
+async def _run_until_cancelled(job: Job[AnswerT]) -> AnswerT:
+    """Run a job that Ray can cancel.
+
+    Ray does that with `_thread.interrupt_main`, which interrupts no call of the system: a loop that waits for events
+    would hear of it with the next one, which for an agent that waits for its model may be minutes away. A handler of
+    the loop's own is woken by a descriptor.
+    """
+    task = cast("asyncio.Task[AnswerT]", asyncio.current_task())
+    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, task.cancel)
+    return await job.run(os.environ)
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
