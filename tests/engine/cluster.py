@@ -5,11 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+
+from tests.frontend.batch.conftest import wait_until
 
 NODES = """
 import sys
@@ -32,6 +35,7 @@ cluster.shutdown()
 """
 
 
+NOT_INSTALLED = "Ray is not installed (pip install 'tenuto[batch]'; 240 MB)"
 STARTS = 5
 """Ray gives a node 30 s to start, whatever the machine has to do beside it."""
 
@@ -75,6 +79,11 @@ class RayCluster:
         self.process.communicate(timeout=120)
 
 
+def is_ray_installed() -> bool:
+    """Say whether there is a Ray to begin a cluster with."""
+    return find_spec("ray") is not None
+
+
 def listed() -> dict[int, tuple[int, str]]:
     """Return parent and command line of each process."""
     text = subprocess.run(["ps", "-ww", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True).stdout
@@ -96,6 +105,28 @@ def raylets_over(mark: str, cluster: int) -> dict[int, int]:
                 found[pid] = raylet
             above = table[above][0]
     return found
+
+
+def agents_on(nodes: RayCluster) -> dict[int, int]:
+    """Return the headless agents below a cluster, and the raylet over each."""
+    return raylets_over(" -m tenuto -p ", nodes.process.pid)
+
+
+def worker_over_some(find: Callable[[], Iterable[int]], patience: float) -> int:
+    """Return the process of Ray's over some process that is found, which takes so many seconds at most."""
+    found: list[int] = []
+
+    def look() -> bool:
+        table = listed()
+        for above in find():
+            while above in table and not table[above][1].startswith("ray::"):
+                above = table[above][0]
+            if above in table:
+                found.append(above)
+        return bool(found)
+
+    wait_until(look, patience)
+    return found[0]
 
 
 @contextmanager
