@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Collection
@@ -14,6 +15,9 @@ from typing import Any, TextIO, cast
 from tenuto.core.errors import UsageError
 from tenuto.engine.child import PARTING_SECONDS
 from tenuto.engine.engine import AnswerT, Job, WorkerLostError
+
+CONNECT_SECONDS = 10.0
+"""How long the machine that a cluster is on may take to answer."""
 
 
 class OwnOutput:
@@ -45,6 +49,9 @@ class RayEngine:
             self._ray: Any = import_module("ray")
         except ImportError as error:
             raise UsageError(f"--engine ray needs Ray ({error}): pip install 'tenuto[batch]'") from None
+        address = os.environ.get("RAY_ADDRESS", "")
+        if fault := find_fault(address):
+            raise UsageError(f"there is no Ray cluster at {address} (RAY_ADDRESS): {fault}")
         ours = {*threading.enumerate()}
         try:
             if not self._ray.is_initialized():
@@ -77,6 +84,21 @@ class RayEngine:
         self._others.add(threading.current_thread())
         self._ray.shutdown()
         sys.stdout = self._output
+
+
+def find_fault(address: str) -> str:
+    """Return why nothing listens at the address of a cluster; empty where something does, or where it names no port.
+
+    Ray itself takes minutes to say so, and hears no Ctrl+C meanwhile.
+    """
+    host, _, port = address.rpartition("://")[2].rpartition(":")
+    if not port.isdecimal():
+        return ""
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        return getattr(error, "strerror", None) or str(error)
+    return ""
 
 
 def run_here(job: Job[AnswerT]) -> AnswerT:
