@@ -55,7 +55,7 @@ class RayEngine:
         ours = {*threading.enumerate()}
         try:
             if not self._ray.is_initialized():
-                self._ray.init(log_to_driver=False, logging_level="ERROR", include_dashboard=None)
+                self._ray.init(log_to_driver=False, logging_level="ERROR", include_dashboard=False)
         except Exception as error:  # noqa: BLE001 - a node that starts too slowly is one of no class of its own
             raise UsageError(f"Ray cannot be reached: {_first_line(error)}") from None
         self._output = sys.stdout
