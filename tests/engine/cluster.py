@@ -5,17 +5,24 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
+
+import pytest
+
+from tests.frontend.batch.conftest import wait_until
 
 NODES = """
 import sys
 from ray.cluster_utils import Cluster
 size = {"num_cpus": 1, "object_store_memory": 80_000_000}
-cluster = Cluster(initialize_head=True, head_node_args=size)
+# Without what nobody looks at here: each is one more interpreter to start, and Ray gives those of a node 15 s.
+spared = {"include_dashboard": False, "include_log_monitor": False, "no_monitor": True}
+cluster = Cluster(initialize_head=True, head_node_args=size | spared)
 others = [cluster.add_node(**size) for _ in range(2)]
-cluster.wait_for_nodes()
+cluster.wait_for_nodes(timeout=300)
 programs = lambda node: [one.process for each in node.all_processes.values() for one in each]
 print(cluster.address, flush=True)
 print(*(node.all_processes["raylet"][0].process.pid for node in others), flush=True)
@@ -30,20 +37,34 @@ cluster.shutdown()
 """
 
 
+NOT_INSTALLED = "Ray is not installed (pip install 'tenuto[batch]'; 240 MB)"
+STARTS = 10
+"""How often three nodes are begun: Ray gives each 30 s, whatever the machine has to do beside it."""
+
+
 class RayCluster:
     """A process that holds three nodes, each with one core."""
 
     def __init__(self, environ: dict[str, str]) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", NODES],
-            env=environ,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-        assert self.process.stdout is not None
-        self.address = self.process.stdout.readline().strip()
+        for _ in range(STARTS):
+            with tempfile.TemporaryFile("w+") as said:
+                self.process = subprocess.Popen(
+                    [sys.executable, "-c", NODES],
+                    env=environ,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=said,
+                    text=True,
+                )
+                assert self.process.stdout is not None
+                self.address = self.process.stdout.readline().strip()
+                if self.address:
+                    break
+                self.process.communicate()
+                said.seek(0)
+                errors = said.read()
+        else:
+            pytest.fail(f"no cluster could be started: {errors}")
         self.others = [int(word) for word in self.process.stdout.readline().split()]
         """The raylets of the two nodes that are not the head."""
 
@@ -58,6 +79,11 @@ class RayCluster:
     def close(self) -> None:
         """End all nodes."""
         self.process.communicate(timeout=120)
+
+
+def is_ray_installed() -> bool:
+    """Say whether there is a Ray to begin a cluster with."""
+    return find_spec("ray") is not None
 
 
 def listed() -> dict[int, tuple[int, str]]:
@@ -81,6 +107,28 @@ def raylets_over(mark: str, cluster: int) -> dict[int, int]:
                 found[pid] = raylet
             above = table[above][0]
     return found
+
+
+def agents_on(nodes: RayCluster) -> dict[int, int]:
+    """Return the headless agents below a cluster, and the raylet over each."""
+    return raylets_over(" -m tenuto -p ", nodes.process.pid)
+
+
+def worker_over_some(find: Callable[[], Iterable[int]], patience: float) -> int:
+    """Return the process of Ray's over some process that is found, which takes so many seconds at most."""
+    found: list[int] = []
+
+    def look() -> bool:
+        table = listed()
+        for above in find():
+            while above in table and not table[above][1].startswith("ray::"):
+                above = table[above][0]
+            if above in table:
+                found.append(above)
+        return bool(found)
+
+    wait_until(look, patience)
+    return found[0]
 
 
 @contextmanager

@@ -92,6 +92,11 @@ def kill_a_worker(played: Path) -> None:
     pytest.fail("no session was measured")
 
 
+def played(one: Runs) -> list[str]:
+    """Return the folders that sessions have left."""
+    return [path.name for path in one.played.iterdir() if path.name.startswith("tenuto-eval-")]
+
+
 def lines(out: Path) -> list[bytes]:
     """Return the whole lines of what was measured."""
     file = out / SESSIONS
@@ -126,6 +131,7 @@ def test_l5_a_killed_worker_and_a_killed_driver_lose_no_session_and_none_is_meas
     assert sorted(map(without_times, lines(out))) == sorted(map(without_times, lines(serial)))
     reports = ((folder / "report.json").read_bytes() for folder in (out, serial))
     assert len({*map(without_times, reports)}) == 1
+    assert played(one) == []
 
 
 def test_l5_ctrl_c_ends_sessions_in_order_and_keeps_the_finished(runs, tmp_path):
@@ -137,7 +143,7 @@ def test_l5_ctrl_c_ends_sessions_in_order_and_keeps_the_finished(runs, tmp_path)
     assert process.returncode == 130, errors
     assert b"left, the same command goes on" in errors
     assert workers_of(one.played) == []
-    assert [path for path in one.played.iterdir() if path.name.startswith("tenuto-eval-")] == []
+    assert played(one) == []
     assert 2 <= len(lines(out)) == len(cases(lines(out))) < 40
 
 

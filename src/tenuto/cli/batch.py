@@ -6,6 +6,7 @@ import argparse
 import shutil
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -141,6 +142,7 @@ def _run(
     options: argparse.Namespace, file: Path, tasks: Sequence[Item], results: Results, environ: Mapping[str, str]
 ) -> int:
     """Run what is left of the tasks, write the report, and say how it ended. Raises `UsageError` and `OSError`."""
+    from tenuto.core.errors import UsageError
     from tenuto.engine.conductor import Conductor, run_conductor
     from tenuto.frontend.batch.conduct import Batch, Limits, Places, is_finished, judge
     from tenuto.frontend.batch.report import write_report
@@ -151,24 +153,31 @@ def _run(
     again = frozenset(options.again)
     left = [task for task in tasks if not is_finished(task, results.latest, again)]
     folder = _beside(file, ".results")
+    report = folder / "report.md"
+
+    def keep_report() -> None:
+        make_directory(folder)
+        replace_file(report, write_report(file.name, tasks, results.latest).encode())
+
+    try:
+        keep_report()  # before anything costs money: a folder that cannot be written is found now
+    except OSError as error:
+        raise UsageError(f"{folder}: {error.strerror or error}") from error
     places = Places(_worktrees(options.worktrees, file, environ), folder, options.keep_worktrees)
     limits = Limits(options.max_turns, options.max_cost, options.timeout, options.total_cost, options.retries)
     batch = Batch(left, results, limits, places, sandboxed=not options.no_sandbox)
     display = _make_display(options, len(tasks), len(left), environ)
     begun, code = time.monotonic(), OK
-    if left:
-        engine = make_engine(options, environ)
-        try:
+
+    def describe_end() -> str:
+        return display.standing.describe_end(time.monotonic() - begun, "the same command goes on")
+
+    with closing(make_engine(options, environ)) if left else nullcontext() as engine, display.told(describe_end):
+        if engine is not None:
             with display.shown():
                 code = run_conductor(Conductor(engine, batch, display))
-        finally:
-            engine.close()
-    make_directory(folder)
-    report = folder / "report.md"
-    replace_file(report, write_report(file.name, tasks, results.latest).encode())
-    standing = display.standing
-    rest = f"; {standing.left} left, the same command goes on" if standing.left else ""
-    display.close(f"{standing.describe(time.monotonic() - begun)}{rest}. Report: {report}")
+        keep_report()
+        display.close(f"{describe_end()}. Report: {report}")
     code = code or (LIMIT_REACHED if batch.is_spent else OK)
     return code or judge([results.latest[task.id] for task in tasks if task.id in results.latest])
 

@@ -15,6 +15,7 @@ from tenuto.core.errors import TenutoError, UsageError
 from tenuto.engine.conductor import Conductor, run_conductor
 from tenuto.engine.display import QuietDisplay, Standing, TableDisplay
 from tenuto.evaluation.driving import Case, Figures
+from tenuto.evaluation.folders import remove_abandoned
 from tenuto.evaluation.jobs import Evaluation
 from tenuto.evaluation.phrases import SET_NAMES
 from tenuto.evaluation.plot import draw
@@ -146,6 +147,7 @@ def run_eval(arguments: tuple[str, ...], home: Path, environ: Mapping[str, str])
     parsed = parse(build_parser(), arguments[1:])
     if isinstance(parsed, int):
         return parsed
+    remove_abandoned()
     fault = _find_fault(parsed)
     if fault:
         return complain(fault, BAD_USAGE)
@@ -221,15 +223,16 @@ def _measure(parsed: argparse.Namespace, evaluation: Evaluation, environ: Mappin
     standing = Standing(total, "session", total - left)
     display = TableDisplay(standing, to_errors=True) if can_move(environ, to_errors=True) else QuietDisplay(standing)
     begun = time.monotonic()
-    engine = make_engine(parsed, environ)
-    try:
+    rest = "the same command goes on" if parsed.out is not None else "nothing is kept without --out"
+
+    def describe_end() -> str:
+        return standing.describe_end(time.monotonic() - begun, rest)
+
+    with closing(make_engine(parsed, environ)) as engine, display.told(describe_end):
         with display.shown():
             code = run_conductor(Conductor(engine, evaluation, display))
-    finally:
-        engine.close()
-    if code:
-        rest = "the same command goes on" if parsed.out is not None else "nothing is kept without --out"
-        display.close(f"{standing.describe(time.monotonic() - begun)}; {standing.left} left, {rest}")
+        if code:
+            display.close(describe_end())
     return code
 
 

@@ -7,18 +7,21 @@ import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 
 from msgspec import Struct, field
 
 from tenuto.guard.terminal import escape_json, sanitize_line, write_text
+from tenuto.last_acts import add_last_act
 from tenuto.text.bounding import shorten
 from tenuto.text.figures import format_cost, format_seconds, plural
 from tenuto.text.writable import to_json
 
 INTERVAL = 0.5
 """Seconds between two looks of the table."""
+PAINT_SECONDS = 0.2
+"""How long an end by force waits for the painter at most: that may itself wait for whoever is ended."""
 LEAST_ROWS = 3
 SHOWN_CHARS = 300
 
@@ -78,6 +81,10 @@ class Standing(Struct):
         parts += [describe_cost([row.cost for row in self.rows])] if any(row.cost != 0 for row in self.rows) else []
         return ", ".join([*parts, format_seconds(seconds)])
 
+    def describe_end(self, seconds: float, rest: str) -> str:
+        """Return one line on how it ended; `rest` is what becomes of what is left."""
+        return f"{self.describe(seconds)}; {self.left} left, {rest}" if self.left else self.describe(seconds)
+
 
 def describe_cost(costs: Sequence[float | None]) -> str:
     """Return the sum of costs; “at least” where a price is not known."""
@@ -108,6 +115,15 @@ class QuietDisplay:
     def shown(self) -> Generator[None]:
         """Show nothing meanwhile."""
         yield
+
+    @contextmanager
+    def told(self, line: Callable[[], str]) -> Generator[None]:
+        """Have the last word said also where all ends by force meanwhile (`ending.py`)."""
+        forget = add_last_act(lambda: self.close(line()))
+        try:
+            yield
+        finally:
+            forget()
 
     def close(self, line: str) -> None:
         """Say how it ended, on standard error."""
@@ -146,6 +162,7 @@ class TableDisplay(QuietDisplay):
         self._begun = time.monotonic()
         self._rows = 0
         self._over = threading.Event()
+        self._painter = threading.Thread(target=self._repaint, name="table", daemon=True)
         self._lock = threading.Lock()
 
     def repeats(self, name: str, reason: str) -> None:
@@ -164,17 +181,19 @@ class TableDisplay(QuietDisplay):
     @contextmanager
     def shown(self) -> Generator[None]:
         """Show the table meanwhile, and leave its last state behind."""
-        thread = threading.Thread(target=self._repaint, name="table", daemon=True)
-        thread.start()
+        self._painter.start()
         try:
             yield
         finally:
             self._over.set()
-            thread.join()
+            self._painter.join()
             self._paint()
 
     def close(self, line: str) -> None:
-        """Say how it ended."""
+        """Say how it ended, below the table: in an end by force it may be painted at this moment."""
+        self._over.set()
+        if self._painter.is_alive():
+            self._painter.join(PAINT_SECONDS)
         write_text(sanitize_line(line), to_errors=self._to_errors, flush=True)
 
     def _repaint(self) -> None:

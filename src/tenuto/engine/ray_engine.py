@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
+import socket
 import sys
 import threading
 from collections.abc import Collection
@@ -13,6 +15,9 @@ from typing import Any, TextIO, cast
 from tenuto.core.errors import UsageError
 from tenuto.engine.child import PARTING_SECONDS
 from tenuto.engine.engine import AnswerT, Job, WorkerLostError
+
+CONNECT_SECONDS = 10.0
+"""How long the machine that a cluster is on may take to answer."""
 
 
 class OwnOutput:
@@ -44,12 +49,15 @@ class RayEngine:
             self._ray: Any = import_module("ray")
         except ImportError as error:
             raise UsageError(f"--engine ray needs Ray ({error}): pip install 'tenuto[batch]'") from None
+        address = os.environ.get("RAY_ADDRESS", "")
+        if fault := find_fault(address):
+            raise UsageError(f"there is no Ray cluster at {address} (RAY_ADDRESS): {fault}")
         ours = {*threading.enumerate()}
         try:
             if not self._ray.is_initialized():
-                self._ray.init(log_to_driver=False, logging_level="ERROR", include_dashboard=None)
-        except (ConnectionError, RuntimeError, ValueError, OSError) as error:
-            raise UsageError(f"Ray cannot be reached: {str(error).strip().splitlines()[0]}") from None
+                self._ray.init(log_to_driver=False, logging_level="ERROR", include_dashboard=False)
+        except Exception as error:  # noqa: BLE001 - a node that starts too slowly is one of no class of its own
+            raise UsageError(f"Ray cannot be reached: {_first_line(error)}") from None
         self._output = sys.stdout
         self._others = {*threading.enumerate()} - ours
         sys.stdout = cast("TextIO", OwnOutput(self._output, self._others))
@@ -69,7 +77,7 @@ class RayEngine:
         except self._ray.exceptions.RayTaskError as error:
             raise error.cause from error  # what the job itself has raised, there
         except self._ray.exceptions.RayError as error:
-            raise WorkerLostError(f"{type(error).__name__}: {str(error).strip().splitlines()[0]}") from error
+            raise WorkerLostError(f"{type(error).__name__}: {_first_line(error)}") from error
 
     def close(self) -> None:
         """Leave the cluster; what Ray has kept back of its words comes in this thread then."""
@@ -78,6 +86,40 @@ class RayEngine:
         sys.stdout = self._output
 
 
+def find_fault(address: str) -> str:
+    """Return why nothing listens at the address of a cluster; empty where something does, or where it names no port.
+
+    Ray itself takes minutes to say so, and hears no Ctrl+C meanwhile.
+    """
+    host, _, port = address.rpartition("://")[2].rpartition(":")
+    if not port.isdecimal():
+        return ""
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        return getattr(error, "strerror", None) or str(error)
+    return ""
+
+
 def run_here(job: Job[AnswerT]) -> AnswerT:
-    """Run a job on this node, with this node's environment."""
-    return asyncio.run(job.run(os.environ))
+    """Run a job on this node, with this node's environment. Raises `KeyboardInterrupt` when Ray cancels it."""
+    try:
+        return asyncio.run(_run_until_cancelled(job))
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None  # what Ray knows as an end that it has asked for
+
+
+async def _run_until_cancelled(job: Job[AnswerT]) -> AnswerT:
+    """Run a job that Ray can cancel.
+
+    Ray does that with `_thread.interrupt_main`, which interrupts no call of the system: a loop that waits for events
+    would hear of it with the next one, which for an agent that waits for its model may be minutes away. A handler of
+    the loop's own is woken by a descriptor.
+    """
+    task = cast("asyncio.Task[AnswerT]", asyncio.current_task())
+    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, task.cancel)
+    return await job.run(os.environ)
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from random import SystemRandom
 
 import msgspec
 
@@ -22,6 +19,7 @@ from tenuto.api.agent import Agent
 from tenuto.core.errors import TaskFailedError
 from tenuto.core.state.pins import pin
 from tenuto.core.state.request import build_request
+from tenuto.evaluation.folders import new_token, played_in
 from tenuto.evaluation.phrases import SetName
 from tenuto.evaluation.real import RecordingTransport, Sent, ask, is_answered, make_question
 from tenuto.evaluation.recorded import Segment, read_recorded, split
@@ -40,7 +38,6 @@ from tenuto.evaluation.wires import NOTHING, Request, Usage, Wire, read_request
 from tenuto.model.endpoint import Endpoint
 from tenuto.model.http.transport import HttpTransport, Transport, register_transport, unregister_transport
 from tenuto.model.registry import new_client
-from tenuto.private_files import make_new_directory
 from tenuto.protocol.event import AnyEvent, CompactionEndEvent, CompactionStartEvent, NoticeEvent
 from tenuto.protocol.model import ModelError, ModelRequest
 from tenuto.tool.search.record import Question, recall
@@ -141,24 +138,10 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     """Whether no request was accepted any more before the last round was over."""
 
 
-def new_token() -> str:
-    """Return nine digits that no other session has: the model is sent them in a path, and counts any nine alike."""
-    return f"{SystemRandom().randrange(10**9):09}"
-
-
-def folder_of(token: str) -> Path:
-    """Return the folder on this machine that the session with a token is played in."""
-    return Path(tempfile.gettempdir(), f"tenuto-eval-{token}")
-
-
 async def measure(case: Case, settings: str = "") -> Figures:
     """Play the session of a case in a temporary directory and return what was seen (see `measure_in`)."""
-    folder = folder_of(new_token())
-    make_new_directory(folder)
-    try:
+    with played_in(new_token()) as folder:
         return await measure_in(folder, case, settings)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 async def measure_in(directory: Path, case: Case, settings: str = "") -> Figures:

@@ -15,11 +15,12 @@ from tenuto.core.errors import TenutoError
 from tenuto.engine.child import run_child
 from tenuto.engine.display import Row
 from tenuto.engine.engine import Job, WorkerLostError
-from tenuto.evaluation.driving import Case, Figures, describe, folder_of, measure_in, new_token
+from tenuto.evaluation.driving import Case, Figures, describe, measure_in
+from tenuto.evaluation.folders import folder_of, held, new_token, played_in, remove_abandoned
 from tenuto.evaluation.report import HAS_NO_VIEW, Share
 from tenuto.evaluation.store import Store
 from tenuto.exit_codes import OK, SIGNAL
-from tenuto.private_files import make_new_directory, write_new
+from tenuto.private_files import write_new
 from tenuto.text.writable import to_json
 
 ASKED, ANSWERED = "job.json", "figures.json"
@@ -46,18 +47,16 @@ class CaseJob(msgspec.Struct, frozen=True):
 
     async def run(self, environ: Mapping[str, str]) -> Figures:
         """Measure it in a process of its own. Raises `WorkerLostError` and `CaseFailedError`."""
-        folder = self.folder
+        remove_abandoned()  # here too: on a cluster this is the node that they are on
         try:
-            make_new_directory(folder)
-            write_new(folder / ASKED, to_json(self))
-            line = shlex.join([sys.executable, "-P", "-m", "tenuto.evaluation.jobs", str(folder)])
-            ended = await run_child(line, Path(self.cwd), environ, folder, None)
-            if ended.code == OK:
-                return msgspec.json.decode((folder / ANSWERED).read_bytes(), type=Figures)
+            with played_in(self.token) as folder:
+                write_new(folder / ASKED, to_json(self))
+                line = shlex.join([sys.executable, "-P", "-m", "tenuto.evaluation.jobs", str(folder)])
+                ended = await run_child(line, Path(self.cwd), environ, folder, None)
+                if ended.code == OK:
+                    return msgspec.json.decode((folder / ANSWERED).read_bytes(), type=Figures)
         except OSError as error:
             raise CaseFailedError(f"{describe(self.case)}: {error}") from error
-        finally:
-            self.clean(environ)
         if ended.code is not None and ended.code > SIGNAL:
             raise WorkerLostError(f"its process ended with {ended.code}")
         raise CaseFailedError(f"{describe(self.case)}: {ended.last_line}")
@@ -129,9 +128,10 @@ class Evaluation:
 
 def main(folder: Path) -> None:
     """Measure the session that a folder asks for, in that folder."""
-    job = msgspec.json.decode((folder / ASKED).read_bytes(), type=CaseJob)
-    figures = asyncio.run(measure_in(folder, job.case, job.settings))
-    write_new(folder / ANSWERED, to_json(figures))
+    with held(folder):
+        job = msgspec.json.decode((folder / ASKED).read_bytes(), type=CaseJob)
+        figures = asyncio.run(measure_in(folder, job.case, job.settings))
+        write_new(folder / ANSWERED, to_json(figures))
 
 
 if __name__ == "__main__":

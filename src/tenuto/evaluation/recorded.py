@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import msgspec
 
 from tenuto.compaction.data.wording import sentences
+from tenuto.evaluation.folders import new_token, played_in
 from tenuto.evaluation.stories import Fact, Kind
 from tenuto.protocol.entry import Entry, TodoEntry, TodoItem
 from tenuto.protocol.message import AssistantMessage, ToolResultMessage, UserMessage
@@ -54,9 +54,9 @@ class Segment(msgspec.Struct, frozen=True):
 
 def read_recorded(file: Path) -> tuple[Entry, ...]:
     """Return the messages of a recorded session. Raises `RecordedError`."""
-    with TemporaryDirectory(prefix="tenuto-eval-") as home:
+    with played_in(new_token()) as home:
         try:
-            imported = import_source(open_source(file), Path(home), cwd=Path(home))
+            imported = import_source(open_source(file), home, cwd=home)
         except (NotImportable, OSError) as error:
             raise RecordedError(str(error)) from error
         session = Session.open(imported.directory, read_only=True)

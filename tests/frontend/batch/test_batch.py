@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 
@@ -11,6 +12,7 @@ import pytest
 
 from tests.cli.test_models import MODELS
 from tests.cli.test_models import environ as gateway
+from tests.engine.cluster import NOT_INSTALLED, is_ray_installed
 from tests.frontend.batch.conftest import Bench, words_of, writes
 from tests.server import HttpError, Reply, ServerThread
 from tests.server.reply import Tokens
@@ -206,6 +208,50 @@ def test_l5_bad_lines_are_named_by_number_before_anything_starts(bench: Bench):
     assert "did you mean prompt?" in said[2]
     assert "line 1 too" in said[1]
     assert not bench.results_file.exists()
+
+
+def test_l5_a_place_that_cannot_be_written_is_found_before_an_agent_costs_anything(bench: Bench):
+    bench.write({"id": "one", "prompt": "write", "mode": "edits"})
+    with ServerThread(writes) as server:
+        bench.kept.write_text("in the way")
+        kept = bench.run(server=server)
+        bench.kept.unlink()
+        bench.results_file.unlink()
+        bench.results_file.mkdir()
+        results = bench.run(server=server)
+    assert (kept.returncode, results.returncode, server.requests) == (2, 2, [])
+    assert kept.stderr == f"tenuto: {bench.kept}: Not a directory\n"
+    assert results.stderr == f"tenuto: {bench.results_file}: Is a directory\n"
+
+
+WITHOUT_RAY = """
+import sys
+sys.modules["ray"] = None
+from tenuto.cli.main import main
+sys.exit(main())
+"""
+
+
+def test_l5_ray_that_is_not_installed_is_named_with_what_installs_it(bench: Bench):
+    bench.write({"id": "one", "prompt": "look"})
+    command = [sys.executable, "-c", WITHOUT_RAY, "batch", str(bench.file), "--engine", "ray"]
+    done = subprocess.run(command, cwd=bench.repo, env=bench.environ, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, bench.results) == (2, "", {})
+    assert "pip install 'tenuto[batch]'" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(not is_ray_installed(), reason=NOT_INSTALLED)
+@pytest.mark.timeout(900)
+def test_l5_an_address_without_a_cluster_is_named_at_once(bench: Bench):
+    bench.write({"id": "one", "prompt": "look"})
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # nobody listens
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        bench.environ["RAY_ADDRESS"] = address
+        done = bench.run("--engine", "ray")
+    assert (done.returncode, done.stdout, bench.results) == (2, "", {})
+    assert done.stderr == f"tenuto: there is no Ray cluster at {address} (RAY_ADDRESS): Connection refused\n"
 
 
 def test_l5_the_money_for_all_tasks_is_never_spent_twice(bench: Bench):

@@ -128,19 +128,36 @@ def test_l5_ctrl_c_ends_agents_in_order_and_says_what_is_left(bench: Bench, ende
 
 
 def test_l5_a_second_ctrl_c_ends_at_once_and_leaves_no_process(bench: Bench, ended):
-    mark = bench.folder / "begun"
-    stubborn = f"trap '' TERM INT; touch {mark}; while :; do sleep 0.1; done"
+    mark, asked = bench.folder / "begun", bench.folder / "asked"
+    stubborn = f"trap 'touch {asked}' TERM INT; touch {mark}; while :; do sleep 0.1; done"
     bench.write({"id": "one", "prompt": "look", "setup": stubborn})
     with ServerThread(Slow()) as server:
         process = bench.start(server=server)
         ended.append(process)
         wait_until(mark.exists)
         process.send_signal(signal.SIGINT)
+        wait_until(asked.exists)  # of two signals in a row the system may tell one
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=120)
+        output, _ = process.communicate(timeout=120)
     assert process.returncode in (-signal.SIGINT, 130)
+    assert "1 left, the same command goes on" in output.splitlines()[-1]
     wait_until(lambda: str(mark) not in ps())
     assert bench.results == {}
+
+
+FORCED = """
+import signal
+from tenuto.ending import end_by_force
+from tenuto.engine.display import LineDisplay, Standing
+display = LineDisplay(Standing(3, "task"))
+with display.told(lambda: display.standing.describe_end(1.0, "the same command goes on")):
+    end_by_force(signal.SIGINT)
+"""
+
+
+def test_l5_an_end_by_force_says_how_to_go_on():
+    done = subprocess.run([sys.executable, "-c", FORCED], capture_output=True, text=True, check=False)
+    assert done.stdout == "0 of 3 tasks, 1.0s; 3 left, the same command goes on\n", done.stderr
 
 
 def test_l5_a_second_batch_over_the_same_tasks_is_refused(bench: Bench, ended):
