@@ -1,4 +1,4 @@
-"""Toad, a client with a screen of its own, in a pseudo-terminal: from prompt through permission to diff and cancel."""
+"""Toad, a client with a screen of its own, in a pseudo-terminal: prompt, permission, diff, undo and cancel."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def wait_for_row(toad: CommandTerminal, *parts: str) -> str:
     return rows[0]
 
 
-def test_toad_goes_from_a_prompt_through_permission_to_the_diff(toad, tmp_path):
+def test_toad_goes_from_a_prompt_through_permission_to_the_diff_and_back(toad, tmp_path):
     say(toad, "change it")
     toad.wait_for("the following changes")
     row = wait_for_row(toad, "line 10", "ten ")
@@ -94,6 +94,9 @@ def test_toad_goes_from_a_prompt_through_permission_to_the_diff(toad, tmp_path):
     toad.wait_for("It is done.")
     assert "I change a line." in toad.text() and "Hm, a line." in toad.text()
     assert (tmp_path / "work" / "a.txt").read_text() == BEFORE.replace("line 10\n", "ten\n")
+    say(toad, "/undo")
+    toad.wait_for("Restored 1 file: a.txt")
+    assert (tmp_path / "work" / "a.txt").read_text() == BEFORE
     say(toad, "make it")
     toad.wait_for("brand new")  # of a new file there is a diff as well
     toad.write(b"r")
@@ -101,12 +104,14 @@ def test_toad_goes_from_a_prompt_through_permission_to_the_diff(toad, tmp_path):
     assert not (tmp_path / "work" / "b.txt").exists()
 
 
-def test_toad_compacts_and_cancels(toad):
+def test_toad_compacts_undoes_and_cancels(toad):
     for number in range(4):
         say(toad, f"tell me more, part {number}")
         toad.wait_for(f"part {number} is told.")
     say(toad, "/compact")
     toad.wait_for("compacted (manual):")  # in words: it does not ask for compactions
+    say(toad, "/compact undo")
+    toad.wait_for("Undone: ")
     say(toad, "answer slowly")
     toad.wait_for("word word")
     toad.write(b"\x1b")

@@ -66,9 +66,7 @@ def test_every_public_name_is_on_the_page_and_has_a_docstring():
 
 
 def test_the_reference_names_every_option_and_every_attribute():
-    told = tenuto.Agent.__init__.__doc__
-    assert [
-        name for name in list(inspect.signature(tenuto.Agent).parameters) if f"\n            {name}: " not in told
-    ] == []
+    told = inspect.getdoc(tenuto.Agent.__init__)
+    assert [name for name in inspect.signature(tenuto.Agent).parameters if f"\n    {name}: " not in told] == []
     told = inspect.getdoc(tenuto.Answer)
     assert [name for name in tenuto.Answer.__struct_fields__ if f"\n    {name}: " not in told] == []

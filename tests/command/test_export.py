@@ -99,7 +99,7 @@ async def test_json_lines_are_the_log(tmp_path: Path) -> None:
         ("/export notes.docx", ".docx does not tell the format"),
         ("/export missing/folder/x.html", "No such file"),
         ("/export --active-path x.html", "only jsonl"),
-        ("/export \0", "null byte"),
+        ("/export \0", "null "),
     ],
 )
 async def test_bad_arguments_give_one_clear_line(tmp_path: Path, line: str, part: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from typing import Any, cast, get_args
@@ -10,6 +9,7 @@ from typing import Any, cast, get_args
 from tenuto.core.errors import UsageError
 from tenuto.protocol.entry import Mode
 from tenuto.protocol.part import ImagePart
+from tenuto.signatures import signature_of
 
 MODES: tuple[str, ...] = get_args(Mode)
 SHOWN = 60
@@ -28,7 +28,7 @@ def takes_one(function: object) -> bool:
     if not callable(function):
         return False
     try:
-        inspect.signature(function).bind(None)
+        signature_of(function).bind(None)
     except TypeError:
         return False
     except ValueError:  # of C, without a signature

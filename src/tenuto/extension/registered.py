@@ -14,6 +14,7 @@ from typing import Any, Literal, cast
 import msgspec
 
 from tenuto.protocol.model import ModelFacts, ToolSchema
+from tenuto.signatures import signature_of
 from tenuto.text.bounding import bound_middle, shorten
 from tenuto.text.writable import to_json
 
@@ -170,7 +171,7 @@ def make_tool(function: Function, name: str, description: str, *, read_only: boo
         raise ValueError(f"the hints of the tool {name} cannot be read: {error}") from error
     fields: list[tuple[str, Any] | tuple[str, Any, Any]] = []
     call_parameter = ""
-    for parameter in inspect.signature(function).parameters.values():
+    for parameter in signature_of(function).parameters.values():
         hint = hints.get(parameter.name)
         if parameter.kind in {parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY}:
             raise ValueError(f"the tool {name}: {parameter} cannot be given by name")

@@ -35,6 +35,7 @@ from tenuto.protocol.compaction import (
 )
 from tenuto.protocol.hooks import SuppliedCompaction
 from tenuto.protocol.message import MESSAGE_TYPES, Message
+from tenuto.signatures import signature_of
 
 
 class LLMSummaryCompaction:
@@ -122,7 +123,7 @@ def check_strategy(candidate: object, name: str) -> CompactionStrategy:
     if not inspect.iscoroutinefunction(method):
         raise StrategyError(f"{name} is no strategy: it has no `async def compact(self, ctx)`")
     try:
-        inspect.signature(method).bind(object())
+        signature_of(method).bind(object())
     except TypeError as error:
         raise StrategyError(f"{name} is no strategy: `compact` has to take one argument, the context") from error
     return cast("CompactionStrategy", candidate)
@@ -162,7 +163,7 @@ def _positional_parameters(found: type[Any], name: str) -> list[tuple[inspect.Pa
     """Return the constructor's positional parameters with their annotations resolved."""
     if found.__init__ is object.__init__:
         return []
-    parameters = list(inspect.signature(found.__init__).parameters.values())[1:]
+    parameters = list(signature_of(found.__init__).parameters.values())[1:]
     positional = [one for one in parameters if one.kind in {one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD}]
     try:
         hints = get_type_hints(found.__init__)
