@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shutil
 import sys
 from collections import Counter
@@ -16,6 +17,7 @@ from tenuto.cli.arguments import working_directory
 from tenuto.cli.parsing import Parser, add_directory, agrees, complain, parse, say, say_json
 from tenuto.cli.plugins.obtaining import MarketplaceFound, Staged, Wanted, obtained, read_wanted
 from tenuto.config.plugins.installed import (
+    FOLDER,
     Added,
     PluginsError,
     changing_records,
@@ -219,22 +221,29 @@ def _show(added: Added, rows: Sequence[Found], before: Sequence[Found] | None = 
     say(f"{head}{f': {shorten(plugin.description, _SHOWN)}' if plugin.description else ''}")
     commit = f" at {added.record.commit[:12]}" if added.record.commit else ""
     say(f"from {added.record.source}{commit}, {_size(added.root)}")
-    was = None if before is None else Counter(map(describe_found, before))
+    was = None if before is None else Counter(_described(row, plugin.name) for row in before)
     for row in rows:
-        mark = "+ " if was is not None and not was[describe_found(row)] else "  "
+        said = _described(row, plugin.name)
+        mark = "+ " if was is not None and not was[said] else "  "
         where = os.path.relpath(row.file, added.root) if row.file else ""
         left = f": left out: {row.left_out}" if row.left_out else ""
-        say(f"{mark}{describe_found(row)}{f' ({where})' if where else ''}{left}")
-    now = set(map(describe_found, rows))
+        say(f"{mark}{said}{f' ({where})' if where else ''}{left}")
+    now = {_described(row, plugin.name) for row in rows}
     for row in before or ():
-        if describe_found(row) not in now:
-            say(f"- {describe_found(row)}")
+        if (said := _described(row, plugin.name)) not in now:
+            say(f"- {said}")
     for problem in plugin.problems:
         say(f"  left out: {problem}")
     if not rows:
         say("  It brings nothing that is used here.")
     if any(row.kind in ("hooks", "servers") and row.is_used for row in rows):
         say(_RUNS)
+
+
+def _described(row: Found, name: str) -> str:
+    """Return a row with the plugin's folder as it is written in its files: where it is staged is nobody's matter."""
+    folder = rf"/\S*/{FOLDER}/(?:\.new-[0-9a-f]+/{FOLDER}/)?{re.escape(name)}(?![\w.-])"
+    return re.sub(folder, "${CLAUDE_PLUGIN_ROOT}", describe_found(row))
 
 
 def _size(root: Path) -> str:

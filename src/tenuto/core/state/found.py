@@ -21,6 +21,7 @@ from tenuto.config.mcp.files import read_configured
 from tenuto.config.mcp.servers import NamedServer, ServerError, describe_server, expand
 from tenuto.config.places import Origin, Where, user_home
 from tenuto.config.plugins.installed import FOLDER, all_hook_files, read_added
+from tenuto.config.plugins.manifest import PLUGIN_VARIABLES
 from tenuto.config.plugins.marketplace import GITHUB, SHORT
 from tenuto.config.project import EXTENSIONS, RefusedFileError, find_upwards, project_root, read_text
 from tenuto.config.settings import Settings
@@ -227,7 +228,8 @@ def _servers(around: Around) -> Iterator[Found]:
 
 
 def _server(around: Around, one: NamedServer, *, left_out: str, do: str, is_fault: bool = False) -> Found:
-    does = shorten(describe_server(one.server), _SHOWN)
+    env = {name: value for name, value in one.server.env.items() if name not in PLUGIN_VARIABLES}
+    does = shorten(describe_server(msgspec.structs.replace(one.server, env=env)), _SHOWN)
     return around.row("servers", one.name, one.source, does=does, left_out=left_out, do=do, is_fault=is_fault)
 
 
