@@ -156,6 +156,26 @@ def test_list_names_no_secret_and_says_what_waits(run, tmp_path):
     assert str(SCRIPT) in run("mcp", "list", "--project").stdout
 
 
+def test_adding_says_what_it_replaces_and_takes_no_other_address(run):
+    assert "in the place of" not in run("mcp", "add", "one", "prog", "--old").stdout
+    assert "one: prog --new, in " in (said := run("mcp", "add", "one", "prog", "--new").stdout)
+    assert "in the place of prog --old" in said
+    for words in (("ftp://host/x",), ("https://host/x", "more")):
+        done = run("mcp", "add", "two", *words)
+        assert done.returncode == 2 and "an address begins with https:// or http://" in done.stderr
+
+
+def test_import_names_what_there_is_where_none_has_the_name(run):
+    (run.work / ".mcp.json").write_text(json.dumps(as_json(theirs="good")))
+    assert run("mcp", "import", "--only", "other").stdout == "None of them is called other: theirs\n"
+
+
+def test_an_address_where_nobody_is_is_named(run):
+    run("mcp", "add", "gone", "http://127.0.0.1:9/mcp")
+    done = run("mcp", "test", "gone")
+    assert done.returncode == 1 and "nothing can be reached at http://127.0.0.1:9/mcp" in done.stderr
+
+
 def test_import_copies_what_is_new_and_a_project_s_server_by_name(run, tmp_path):
     (run.work / ".mcp.json").write_text(json.dumps(as_json(theirs="good", other="good")))
     assert "Copied 1 server" in run("mcp", "import", "--only", "theirs").stdout

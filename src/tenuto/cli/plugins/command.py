@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import shutil
 import sys
 from collections import Counter
@@ -17,7 +16,6 @@ from tenuto.cli.arguments import working_directory
 from tenuto.cli.parsing import Parser, add_directory, agrees, complain, parse, say, say_json
 from tenuto.cli.plugins.obtaining import MarketplaceFound, Staged, Wanted, obtained, read_wanted
 from tenuto.config.plugins.installed import (
-    FOLDER,
     Added,
     PluginsError,
     changing_records,
@@ -221,16 +219,16 @@ def _show(added: Added, rows: Sequence[Found], before: Sequence[Found] | None = 
     say(f"{head}{f': {shorten(plugin.description, _SHOWN)}' if plugin.description else ''}")
     commit = f" at {added.record.commit[:12]}" if added.record.commit else ""
     say(f"from {added.record.source}{commit}, {_size(added.root)}")
-    was = None if before is None else Counter(_described(row, plugin.name) for row in before)
+    was = None if before is None else Counter(describe_found(row) for row in before)
     for row in rows:
-        said = _described(row, plugin.name)
+        said = describe_found(row)
         mark = "+ " if was is not None and not was[said] else "  "
         where = os.path.relpath(row.file, added.root) if row.file else ""
         left = f": left out: {row.left_out}" if row.left_out else ""
         say(f"{mark}{said}{f' ({where})' if where else ''}{left}")
-    now = {_described(row, plugin.name) for row in rows}
+    now = {describe_found(row) for row in rows}
     for row in before or ():
-        if (said := _described(row, plugin.name)) not in now:
+        if (said := describe_found(row)) not in now:
             say(f"- {said}")
     for problem in plugin.problems:
         say(f"  left out: {problem}")
@@ -238,12 +236,6 @@ def _show(added: Added, rows: Sequence[Found], before: Sequence[Found] | None = 
         say("  It brings nothing that is used here.")
     if any(row.kind in ("hooks", "servers") and row.is_used for row in rows):
         say(_RUNS)
-
-
-def _described(row: Found, name: str) -> str:
-    """Return a row with the plugin's folder as it is written in its files: where it is staged is nobody's matter."""
-    folder = rf"/\S*/{FOLDER}/(?:\.new-[0-9a-f]+/{FOLDER}/)?{re.escape(name)}(?![\w.-])"
-    return re.sub(folder, "${CLAUDE_PLUGIN_ROOT}", describe_found(row))
 
 
 def _size(root: Path) -> str:

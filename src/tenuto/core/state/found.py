@@ -229,7 +229,8 @@ def _servers(around: Around) -> Iterator[Found]:
 
 def _server(around: Around, one: NamedServer, *, left_out: str, do: str, is_fault: bool = False) -> Found:
     env = {name: value for name, value in one.server.env.items() if name not in PLUGIN_VARIABLES}
-    does = shorten(describe_server(msgspec.structs.replace(one.server, env=env)), _SHOWN)
+    does = _as_written(around, describe_server(msgspec.structs.replace(one.server, env=env)))
+    does = shorten(does, _SHOWN)
     return around.row("servers", one.name, one.source, does=does, left_out=left_out, do=do, is_fault=is_fault)
 
 
@@ -262,6 +263,11 @@ def _skills(around: Around) -> Iterator[Found]:
     yield from (around.problem("skills", line) for line in found.problems)
 
 
+def _as_written(around: Around, text: str) -> str:
+    """Return a text with the folder of a plugin as the plugin's files name it: where it lies says nothing."""
+    return re.sub(rf"{re.escape(str(around.home / FOLDER))}/[\w.-]+", "${CLAUDE_PLUGIN_ROOT}", text)
+
+
 def _commands(around: Around) -> Iterator[Found]:
     found = find_commands(around.where)
     for file in found.files:
@@ -271,7 +277,7 @@ def _commands(around: Around) -> Iterator[Found]:
         left = f"/{file.name} is a built-in command" if file.name in around.built_in else left
         left = f"line {fault.line}: {fault.text}" if fault is not None else left
         do = TRUST if file.waits else "tenuto skills check names every fault" if fault is not None else ""
-        runs = f"; runs {shorten('; '.join(file.shell), _SHOWN)}" if file.shell else ""
+        runs = f"; runs {shorten(_as_written(around, '; '.join(file.shell)), _SHOWN)}" if file.shell else ""
         does = f"{shorten(file.description, _SHOWN)}{runs}"
         yield around.row("commands", f"/{file.name}", file.path, does=does, left_out=left, do=do)
     yield from (around.problem("commands", line) for line in found.problems)
