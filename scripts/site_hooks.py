@@ -34,6 +34,16 @@ FILE = re.compile(r"^```(\w+)\n(?:<!-- |// |# )([~\w./-]+\.\w+)(?: -->)?\n", re.
 """The first line of a block that is a file: its path."""
 
 
+INLINE = re.compile(r"(?<=<code>)[^<]+(?=</code>)")
+HYPHENED = re.compile(r"(?<![\w-])(?=[\w-]*-)[\w-]{2,24}(?![\w-])")
+"""A word that a browser would break at its hyphen: an option, a key."""
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Keep options and keys in a text on one line each."""
+    return INLINE.sub(lambda code: HYPHENED.sub(r'<span class="whole">\g<0></span>', code[0]), html)
+
+
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages; their links are written as from the root of the repository."""
     for name, page in PAGES.items():
