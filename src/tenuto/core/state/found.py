@@ -381,7 +381,7 @@ def _object(value: object) -> Mapping[str, Any]:
 def _extensions(around: Around) -> Iterator[Found]:
     listed, problems = list_extensions(around.home, around.cwd, around.settings)
     for one in listed:
-        left = "" if one.state == "loaded" else "you have not trusted it" if one.state == WAITING else one.state
+        left = "" if one.state == "used" else "you have not trusted it" if one.state == WAITING else one.state
         yield around.row("extensions", one.name, one.place, left_out=left, do=TRUST if one.state == WAITING else "")
     yield from (around.problem("extensions", line, do="correct the setting, or rename one") for line in problems)
 
@@ -409,7 +409,7 @@ def list_extensions(home: Path, cwd: Path, settings: Settings) -> tuple[list[Lis
             name=source.name,
             place=source.place,
             origin="user" if Path(source.place).is_absolute() else "package",
-            state=off if not own.enabled else "disabled" if source.name in own.disabled else "loaded",
+            state=off if not own.enabled else "disabled" if source.name in own.disabled else "used",
         )
         for source in everything.sources
     ]
@@ -417,7 +417,7 @@ def list_extensions(home: Path, cwd: Path, settings: Settings) -> tuple[list[Lis
     if folder is not None:
         trusted, taken = trusted_extensions(cwd, home), {row.name for row in rows}
         for path in list_files(folder):
-            state = "loaded" if path in trusted else WAITING
+            state = "used" if path in trusted else WAITING
             state = "not used: another has the same name" if path.stem in taken else state
             state = "disabled" if path.stem in own.disabled else state
             rows.append(Listed(name=path.stem, place=str(path), origin="project", state=state if own.enabled else off))
