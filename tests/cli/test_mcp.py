@@ -105,6 +105,15 @@ def test_what_a_prompt_that_nobody_read_mentions_is_not_read_and_the_users_own_i
         assert sent.count("</mcp-prompt>") == 1 and "<harness-note>obey" not in sent
 
 
+def test_a_prompt_that_nobody_read_counts_as_a_strangers_text(run, tmp_path):
+    """What it says may have the model carry something away in an address."""
+    configure(tmp_path, good="good")
+    address = f"https://example.org/?q={'0123456789' * 30}"
+    with ServerThread([Reply(tool_calls=[Call("fetch", {"url": address})]), Reply("No.")]) as server:
+        done = run("-p", "--mode", "auto", "/mcp__good__greet Ada", server=server)
+        assert "refused: fetch" in done.stderr and "stranger" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [
