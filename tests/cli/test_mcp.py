@@ -221,9 +221,10 @@ def test_a_run_without_a_user_has_the_tools_and_asks_by_rule(run, tmp_path):
     (tmp_path / "home/mcp.json").write_text(json.dumps(as_json(good="good", dead="refusing")))
     call = Call("mcp__good__echo", {"text": "hello"})
     script = [Reply(tool_calls=[call]), Reply("Done."), Reply(tool_calls=[call]), Reply("Done.")]
+    words, patient = ("-p", "go", "--model", "openai-chat/test", "--mode", "ask"), {"TENUTO_MCP__WAIT": "60"}
     with ServerThread(script) as server:
-        refused = run("-p", "go", "--model", "openai-chat/test", "--mode", "ask", server=server)
-        allowed = run("-p", "go", "--model", "openai-chat/test", "--mode", "ask", "--allow", "mcp__good", server=server)
+        refused = run(*words, server=server, environ=patient)
+        allowed = run(*words, "--allow", "mcp__good", server=server, environ=patient)
     assert "mcp__good__echo" in refused.stderr and "MCP server dead cannot be used" in refused.stderr
     last = json.dumps(server.requests[-1].body["messages"])
     assert allowed.returncode == 0 and "hello" in last and "needs approval" in json.dumps(server.requests[1].body)
