@@ -36,6 +36,10 @@ def _with_plain_bars(code: re.Match[str]) -> str:
     return code[0].replace("\\|", "|")
 
 
+FILE = re.compile(r"^```(\w+)\n(?:<!-- |// |# )([~\w./-]+\.\w+)(?: -->)?\n", re.MULTILINE)
+"""The first line of a block that is a file: its path."""
+
+
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages; their links are written as from the root of the repository."""
     for name, page in PAGES.items():
@@ -67,6 +71,7 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     markdown = re.sub(r"^\|.*$", lambda row: CODE.sub(_with_plain_bars, row[0]), markdown, flags=re.MULTILINE)
     markdown = PICTURE.sub(r"[\g<0>](\1)", markdown)
     markdown = FILE_NAME.sub(_by_title, markdown)
+    markdown = FILE.sub(r'```\1 title="\2"\n', markdown)  # who copies the block has the file, and nothing more
     for name, its_page in PAGES.items():
         markdown = re.sub(rf"\]\(((?:\.\./)*)\.\./{re.escape(name)}(?=[)#])", rf"](\1{its_page}", markdown)
     return markdown

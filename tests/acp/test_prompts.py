@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
 import re
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from acp.schema import (
 
 from tests.acp.client import Recorder, editor
 from tests.server import Call, Hang, HttpError, Reply
+from tests.tool.mcp.servers import as_json
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
@@ -266,6 +268,31 @@ async def test_slash_commands_are_offered_and_run_without_the_model(tmp_path):
         assert "your editor has its own way" in running.client.text()
         await running.ask(session, "/theme dark")
         assert "tenuto --resume" in running.client.text()
+
+
+async def test_a_prompt_of_a_server_is_offered_and_sent(tmp_path):
+    """The servers have not answered when the session is new: what they have is told behind it."""
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "mcp.json").write_text(json.dumps(as_json(good="good", mute="mute")))
+    async with editor(tmp_path, [Reply("Dear Ada.")]) as running:
+        session = await running.new()
+
+        def hints() -> list[str]:
+            told = running.client.updates("available_commands_update")
+            offered = told[-1]["availableCommands"] if told else []
+            return [one["input"]["hint"] for one in offered if one["name"] == "mcp__good__greet"]
+
+        assert await running.until(hints) == ["<who> [how]"]
+        assert (await running.ask(session, "/mcp__good__greet")).stop_reason == "end_turn"
+        assert "needs who" in running.client.text() and not running.server.requests
+        assert (await running.ask(session, "/mcp__good__greet Ada")).stop_reason == "end_turn"
+        assert running.client.text().endswith("Dear Ada.")
+        assert "Greet Ada" in running.server.requests[0].last_user
+        fetching = asyncio.create_task(running.ask(session, "/mcp__mute__greet Ada"))
+        logs = tmp_path / "home"
+        await running.until(lambda: any("says nothing" in log.read_text() for log in logs.rglob("mute.log")))
+        await running.connection.cancel(session_id=session)
+        assert (await fetching).stop_reason == "cancelled"
 
 
 async def test_a_path_is_no_command(tmp_path):

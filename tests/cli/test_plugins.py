@@ -271,6 +271,24 @@ def test_j7_update_fetches_again_and_marks_what_is_new_and_what_is_gone(run, tmp
     assert [part["name"] for part in added(run)["small"]["parts"]] == ["small:one"]
 
 
+def test_j7_what_is_shown_names_no_staging_folder_and_what_a_server_is(run, tmp_path):
+    """A part is new where its words are: the folder that it was fetched to says nothing."""
+    folder = plugin(run.work / "small")
+    (folder / "commands").mkdir(exist_ok=True)
+    (folder / "commands/words.md").write_text("Ours: !`cat ${CLAUDE_PLUGIN_ROOT}/words.txt`")
+    (folder / ".mcp.json").write_text(json.dumps({"mcpServers": {"s": {"command": "sh", "args": ["serve"]}}}))
+    shown = run("plugins", "add", "./small", "--yes").stdout
+    assert "runs cat ${CLAUDE_PLUGIN_ROOT}/words.txt" in shown and ".new-" not in shown
+    assert "server plugin_small_s: sh serve (" in shown
+    plugin(folder, skill="two")
+    shown = run("plugins", "update", "small", "--yes").stdout
+    assert [line for line in shown.splitlines() if line.startswith(("+", "-"))] == [
+        next(line for line in shown.splitlines() if line.startswith("+ skill small:two"))
+    ]
+    done = run("plugins", "add", "./small/nothing", "--yes")
+    assert done.returncode == 1 and "there is no folder ./small/nothing" in done.stderr
+
+
 def test_j7_a_marketplace_lists_its_plugins_and_one_is_added_by_name(run, tmp_path):
     shop = market(
         tmp_path / "shop",
@@ -349,6 +367,8 @@ def test_j7_what_is_no_plugin_is_refused_with_one_line(run, tmp_path, fault):
         ("https://me:secret@127.0.0.1/x", ""),
         ("file://127.0.0.1/x", ""),
         ("no-such-folder", ""),
+        ("./no-such-folder", ""),
+        ("../no/such", ""),
         ("https://127.0.0.1:1/x", "--upload-pack=touch"),
         ("https://127.0.0.1:1/x", "a:b"),
         ("https://127.0.0.1:1/x#../y", ""),

@@ -148,6 +148,29 @@ def test_j3_prompts_of_standard_input_run_skills_and_command_files_as_the_screen
     assert len(sent) == 6, "a list asks no model"
 
 
+@pytest.mark.parametrize("line", ["/release-notes for 2.0", "/skill:release-notes"])
+def test_a_skill_that_waits_for_trust_is_named_and_its_name_is_not_sent(work, line):
+    example("skills.md", work)
+    script = work / ".tenuto/skills/release-notes/scripts/commits.sh"
+    script.parent.mkdir()
+    script.write_text("git log\n")
+    with ServerThread([]) as server:
+        done = tenuto("-p", line, "--model", "openai-chat/test", cwd=work, **server.environ())
+        assert done.returncode == 1 and "is a skill with scripts that you do not trust yet" in done.stderr
+        assert not server.requests
+
+
+def test_a_comment_before_the_front_matter_is_named(work):
+    """Whoever copies a block of the documentation from its first line has one."""
+    for name in ("skills/one/SKILL.md", "commands/two.md"):
+        path = work / ".tenuto" / name
+        path.parent.mkdir(parents=True)
+        path.write_text(f"<!-- .tenuto/{name} -->\n---\nname: one\ndescription: d\n---\nGo.\n")
+    (work / ".tenuto/commands/rule.md").write_text("<!-- a remark -->\nGo.\n\n---\n\nOn.\n")
+    done = tenuto("skills", "check", cwd=work)
+    assert done.stdout.count(":1: a comment stands before the front matter") == 2 and "rule.md" not in done.stdout
+
+
 def test_check_names_every_fault_with_file_and_line(work):
     path = work / ".agents" / "skills" / "bad" / "SKILL.md"
     path.parent.mkdir(parents=True)

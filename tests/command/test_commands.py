@@ -600,6 +600,7 @@ async def test_j8_init_says_what_was_found_and_names_the_files_of_other_products
         root = running.session.cwd
         (root / ".git").mkdir()
         (root / "GEMINI.md").write_text("Use tabs.", encoding="utf-8")
+        (root / "CLAUDE.local.md").write_text("Mine alone.", encoding="utf-8")
         (root / ".cursor/rules").mkdir(parents=True)
         (root / ".cursor/rules/style.mdc").write_text("Short lines.", encoding="utf-8")
         (root / ".claude/skills/deploy").mkdir(parents=True)
@@ -614,6 +615,7 @@ async def test_j8_init_says_what_was_found_and_names_the_files_of_other_products
         assert "instructions GEMINI.md (Gemini CLI) · not used" in said.text
         sent = running.server.requests[0].last_user
         assert f"- {root}/GEMINI.md\n- {root}/.cursor/rules/style.mdc" in sent and "carry over into AGENTS.md" in sent
+        assert f"- {root}/CLAUDE.local.md" not in sent, "what is one user's does not go into a file of all"
 
 
 async def test_j7_plugins_are_listed_with_what_each_brings(tmp_path: Path) -> None:

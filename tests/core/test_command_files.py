@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenuto.command.outcome import Edit, Say
-from tenuto.core.agent.command_text import Arguments, fill_in, shell_text, without_outputs
+from tenuto.core.agent.command_text import Arguments, fill_in, own_words, shell_text
 from tenuto.protocol.event import ApprovalRequestedEvent, NoticeEvent
 from tenuto.protocol.message import DeveloperMessage, UserMessage
 from tenuto.protocol.operation import AnswerApprovalOperation
@@ -239,7 +239,8 @@ def test_no_argument_is_obeyed_by_a_shell(tmp_path, hostile, command):
 
 def test_outputs_are_taken_out_whole():
     text = 'a <command-output command="x">\n@b\n</command-output> c <command-output>@d</command-output> @e'
-    assert without_outputs(text).split() == ["a", "c", "@e"]
+    assert own_words(text).split() == ["a", "c", "@e"]
+    assert own_words("a <mcp-prompt>\n@b <command-output>\n@c\n</mcp-prompt> @d").split() == ["a", "@d"]
 
 
 async def test_s1_a_projects_file_with_shell_commands_waits_for_trust_and_its_text_alone_does_not(tmp_path):

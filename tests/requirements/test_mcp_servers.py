@@ -8,6 +8,7 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
@@ -17,8 +18,9 @@ from tenuto.command.outcome import Edit
 from tenuto.protocol.event import ApprovalRequestedEvent, ToolOutputEvent, ToolResultEvent
 from tenuto.protocol.operation import AnswerApprovalOperation
 from tenuto.protocol.part import ImagePart, text_of
+from tests.acp.client import editor, environment
 from tests.core.harness import agent, one_call_each
-from tests.server import Call
+from tests.server import Call, Reply, ServerThread
 
 FOLDER = Path(os.environ.get("TENUTO_TEST_MCP_SERVERS") or Path.home() / ".cache" / "tenuto-mcp-servers")
 EVERYTHING = FOLDER / "node_modules/@modelcontextprotocol/server-everything/dist/index.js"
@@ -157,6 +159,37 @@ async def test_j1_prompts_resources_and_questions_of_everything(tmp_path, config
             (result,) = (event.message for event in running.of(ToolResultEvent))
             assert "User provided the requested information" in text_of(result.parts)
             assert "Ada" in text_of(result.parts)
+
+
+def sent_prompt(requests) -> str:
+    return next(item.text for item in requests[-1].items if "args-prompt" in item.text)
+
+
+def test_a_prompt_of_everything_is_sent_by_print_mode(tmp_path, configure):
+    need(EVERYTHING)
+    configure(all={"command": NODE, "args": [str(EVERYTHING), "stdio"]})
+    with ServerThread([Reply("It rains.")]) as server:
+        environ = {**environment(tmp_path, server), "TENUTO_HOME": str(tmp_path / "home")}
+        done = subprocess.run(
+            [sys.executable, "-m", "tenuto", "-p", "/mcp__all__args-prompt Paris"],
+            check=False, capture_output=True, text=True, env=environ, cwd=tmp_path, stdin=subprocess.DEVNULL,
+            timeout=90,
+        )  # fmt: skip
+        assert (done.returncode, done.stdout) == (0, "It rains.\n"), done.stderr
+        assert "What's weather in Paris?" in sent_prompt(server.requests)
+
+
+async def test_a_prompt_of_everything_is_offered_to_an_editor_and_sent(tmp_path, configure):
+    need(EVERYTHING)
+    configure(all={"command": NODE, "args": [str(EVERYTHING), "stdio"]})
+    async with editor(tmp_path, [Reply("It rains.")]) as running:
+        session = await running.new()
+        await running.until(
+            lambda: "mcp__all__args-prompt" in json.dumps(running.client.updates("available_commands_update"))
+        )
+        await running.ask(session, "/all:args-prompt city=Paris state=TX", timeout=90)
+        assert running.client.text() == "It rains."
+        assert "What's weather in Paris, TX?" in sent_prompt(running.server.requests)
 
 
 def fill_in(asked: ApprovalRequestedEvent) -> AnswerApprovalOperation:

@@ -387,7 +387,8 @@ async def test_a_history_that_cannot_be_written_is_told_and_nothing_else(tmp_pat
 
 @pytest.mark.parametrize("press", [Escape(), Cancel()])
 @pytest.mark.parametrize(
-    ("line", "is_stopped"), [("/recall all of it", True), ("/export all of it", True), ("/fork", False)]
+    ("line", "is_stopped"),
+    [("/recall all of it", True), ("/export all of it", True), ("/mcp__late__greet Ada", True), ("/fork", False)],
 )
 async def test_escape_ends_a_command_that_leaves_nothing_and_no_other(stage, press, line, is_stopped):
     gate = asyncio.Event()

@@ -396,8 +396,6 @@ class Agent:
         check_given({"line": line, "timeout": timeout})
         line = f"/{line.strip().removeprefix('/')}"
         async with self._working("a command", queue=queue):
-            if not await self.runtime.is_command(line):
-                raise UsageError(f"there is no command {line.split()[0]}; /help lists them")
             return await self._prompts.ask(Prompt(line, (), read_schema(schema), timeout, is_command=True))
 
     async def stream(

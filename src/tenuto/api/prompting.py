@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from tenuto.api.result import Answer, Asked, RunResult
+from tenuto.core.errors import UsageError
 from tenuto.protocol.event import AnyEvent, NoticeEvent, TaskSettledEvent
 from tenuto.protocol.operation import EditQueueOperation, InterruptOperation
 from tenuto.protocol.part import ContentPart, ImagePart, TextPart
@@ -126,8 +127,13 @@ class Prompts:
         return await self._settle(sending)
 
     async def _send_command(self, line: str) -> TaskSettledEvent:
-        """Run a slash command, tell what it says, and wait for what it has begun; one that is refused has failed."""
+        """Run a slash command, tell what it says, and wait for what it has begun; one that is refused has failed.
+
+        Raises `UsageError` for a command that there is not.
+        """
         with self._while_sending() as sending:
+            if not await self._runtime.is_command(line):
+                raise UsageError(f"there is no command {line.split(maxsplit=1)[0]}; /help lists them")
             refusal = await self._run_command(line, sending)
         if self._has_begun_nothing() and not sending.is_stopped:
             settled = TaskSettledEvent(session_id=self._runtime.session_id, outcome="completed")
@@ -140,7 +146,7 @@ class Prompts:
     async def _run_command(self, line: str, sending: _Sending) -> str:
         """Run a slash command and tell what it says; return why it did not do what was asked, empty where it did."""
         from tenuto.api.words import describe_outcome
-        from tenuto.command.outcome import is_warning, refusal_of
+        from tenuto.command.outcome import Edit, is_warning, refusal_of
 
         refused: list[str] = []
 
@@ -160,17 +166,18 @@ class Prompts:
                 said.append(text)
             for listener in self.listeners:
                 listener(text, outcome)
+            if isinstance(outcome, Edit) and outcome.sent:  # nobody here could change it, and send it then
+                await self._runtime.submit_prompt((TextPart(text=outcome.sent), *outcome.images), origin="command")
         if not self._result.turns:  # else what it began is further already
             self._result.text = "\n".join(said) or self._result.text
         return refusal_of(outcomes) or "\n".join(refused)
 
     async def _stoppable(self, line: str, sending: _Sending) -> list[CommandOutcome]:
         """Run a slash command; one that an interrupt may stop says nothing when it was stopped."""
-        from tenuto.command.registry import find_command
-        from tenuto.command.runtime import typed_name
-
-        command = find_command(typed_name(line))
-        if command is None or not command.stoppable:
+        can_stop = await self._runtime.is_stoppable(line)
+        if sending.is_stopped:
+            return []
+        if not can_stop:
             return await self._runtime.run_command(line)
         sending.command = asyncio.create_task(self._runtime.run_command(line), name="slash command")
         try:

@@ -18,6 +18,8 @@ def describe_outcome(outcome: CommandOutcome) -> str:
     from tenuto.command import outcome as asked  # imported when a command is run
 
     match outcome:
+        case asked.Edit(sent=sent) if sent:
+            return ""  # the model's answer is what is said
         case asked.Say() | asked.Edit() | asked.ShowContext() | asked.Copy():
             return outcome.text
         case asked.Choose():

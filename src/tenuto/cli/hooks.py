@@ -13,6 +13,7 @@ from tenuto.exit_codes import FAILED, OK
 from tenuto.extension.hooks.files import EVENTS, HookCommand, ReadHooks, read_hook_files
 from tenuto.extension.hooks.trusting import STATES, HookTrust
 from tenuto.text.bounding import shorten
+from tenuto.text.figures import plural
 
 COMMAND_CHARS = 100
 
@@ -65,7 +66,11 @@ def _check(read: ReadHooks, files: list[str]) -> None:
     for problem in read.problems:
         say(problem)
     if not read.problems:
-        say(f"Everything is in order: {len(read.commands)} hooks in {', '.join(files)}" if files else "No hook files.")
+        say(
+            f"Everything is in order: {plural(len(read.commands), 'hook')} in {', '.join(files)}"
+            if files
+            else "No hook files."
+        )
 
 
 def describe_hook(command: HookCommand, verdict: Verdict) -> str:

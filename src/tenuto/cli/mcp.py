@@ -15,6 +15,7 @@ from tenuto.config.mcp.files import (
     McpFileError,
     drop_server,
     keep_servers,
+    own_servers,
     plain,
     project_servers,
     read_configured,
@@ -32,6 +33,7 @@ from tenuto.config.mcp.servers import (
 from tenuto.config.project import project_root
 from tenuto.config.sources import load_settings
 from tenuto.exit_codes import FAILED, OK
+from tenuto.guard.terminal import sanitize_line
 from tenuto.text.figures import plural
 from tenuto.text.matching import did_you_mean
 
@@ -54,7 +56,8 @@ class Machine:
         servers = {one.name: one for one in self.configured(cwd).servers}
         if name in servers:
             return servers[name]
-        return complain(f"there is no MCP server {name}{did_you_mean(name, servers)}; tenuto mcp list shows them")
+        hint = did_you_mean(name, servers) or "; tenuto mcp list shows them"
+        return complain(f"there is no MCP server {name}{hint}")
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -115,6 +118,8 @@ def _add(parsed: argparse.Namespace, _cwd: Path, machine: Machine) -> int:
     if fault or not words:
         return complain(fault or "name a command or an address; tenuto mcp add --help shows how")
     is_address = len(words) == 1 and words[0].startswith(("http://", "https://"))
+    if "://" in words[0] and not is_address:
+        return complain(f"{words[0]}: an address begins with https:// or http://, and nothing stands behind it")
     try:
         env, headers = dict(_pair(one, "=") for one in parsed.env), dict(_pair(one, ":") for one in parsed.header)
         server = check_server(
@@ -124,8 +129,10 @@ def _add(parsed: argparse.Namespace, _cwd: Path, machine: Machine) -> int:
         )
     except ServerError as error:
         return complain(str(error))
+    before = next((one.server for one in own_servers(machine.home) if one.name == parsed.name), server)
     file = keep_servers(machine.home, [(parsed.name, server)])
-    say(f"{parsed.name}: {describe_server(server)}, in {file}. tenuto mcp test {parsed.name} tries it.")
+    was = f", in the place of {describe_server(before)}" if before != server else ""
+    say(f"{parsed.name}: {describe_server(server)}, in {file}{was}. tenuto mcp test {parsed.name} tries it.")
     return OK
 
 
@@ -194,7 +201,9 @@ def _import(parsed: argparse.Namespace, cwd: Path, machine: Machine) -> int:
     if new and not parsed.dry_run:
         file = keep_servers(machine.home, ((one.name, one.server) for one in new))
         say(f"Copied {plural(len(new), 'server')} to {file}")
-    if not wanted:
+    if not wanted and found.servers:
+        say(f"None of them is called {' or '.join(parsed.only)}: {', '.join(one.name for one in found.servers)}")
+    elif not wanted:
         say("No MCP servers of other agents were found.")
     return OK
 
@@ -205,6 +214,7 @@ def _test(parsed: argparse.Namespace, cwd: Path, machine: Machine) -> int:
 
 
 async def _try(named: NamedServer, cwd: Path, machine: Machine, *, as_json: bool) -> int:
+    from tenuto.command.mcp_commands import command_name, hint_of
     from tenuto.tool.mcp.hub import Ears, McpHub, describe_state
     from tenuto.tool.mcp.remote import Elicitation, Reply, Surroundings
 
@@ -226,7 +236,9 @@ async def _try(named: NamedServer, cwd: Path, machine: Machine, *, as_json: bool
     is_ready, listing = not server.why, server.listing
     if as_json:
         tools = [tool.schema.name for tool in listing.tools]
-        say_json({"name": named.name, "ready": is_ready, "why": server.why, "version": listing.version, "tools": tools})
+        prompts = [command_name(server, prompt) for prompt in listing.prompts]
+        facts = {"name": named.name, "ready": is_ready, "why": server.why, "version": listing.version}
+        say_json({**facts, "tools": tools, "prompts": prompts})
     elif not is_ready:
         return complain(f"{named.name} cannot be used: {server.why}", FAILED)
     else:
@@ -234,6 +246,8 @@ async def _try(named: NamedServer, cwd: Path, machine: Machine, *, as_json: bool
         say(f"{named.name} answers (MCP {listing.version}): {describe_state(server)}")
         for tool in listing.tools:
             say(f"  {tool.schema.name}")
+        for prompt in listing.prompts:
+            say(f"  {sanitize_line(f'/{command_name(server, prompt)} {hint_of(prompt)}')}")
     return OK if is_ready else FAILED
 
 

@@ -24,8 +24,9 @@ def run_trust(arguments: tuple[str, ...], home: Path, _environ: Mapping[str, str
     )
     parser = Parser(
         prog="tenuto trust",
-        description="A project's settings beyond looks, its extensions, and git configuration that runs programs count "
-        "only once you trust them. list and show what a project brings; allow, deny or forget all of it, or items.",
+        description="What a project brings counts only once you trust it: settings beyond looks, extensions, hooks, "
+        "MCP servers, skills and commands that run something, and git configuration that does. list and show what "
+        "there is; allow, deny or forget all of it, or items.",
     )
     parser.add_argument("act", nargs="?", choices=ACTS, default="list", help="default: list")
     parser.add_argument(

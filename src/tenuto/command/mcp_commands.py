@@ -10,6 +10,8 @@ from tenuto.command.outcome import Choice, Choose, CommandOutcome, Edit, Say
 from tenuto.core.errors import UsageError
 from tenuto.core.runtime import Runtime
 from tenuto.core.state.prompt import reload_system_entry
+from tenuto.guard.foreign import PROMPT_TAG, frame
+from tenuto.guard.subject import MCP_PREFIX
 from tenuto.guard.terminal import sanitize_line, sanitize_output
 from tenuto.protocol.entry import ApprovalEntry
 from tenuto.protocol.part import ImagePart
@@ -30,9 +32,7 @@ WAIT_TEXT = "Something runs; /mcp reload tells the model of new tools when it ha
 async def run_mcp(runtime: Runtime, argument: str) -> list[CommandOutcome]:
     """List the servers; show tools or log of one, start it again, allow it, or tell the model of all tools anew."""
     act, _, name = argument.strip().partition(" ")
-    if runtime.live.mcp.hub is None:
-        await runtime.live.mcp.wait()  # it is not known yet whether there are any
-    hub = runtime.live.mcp.hub
+    hub = await runtime.live.mcp.look()
     if hub is None:
         return [Say(NONE)]
     if act == RELOAD:
@@ -82,7 +82,7 @@ def _find(hub: McpHub, name: str) -> Server:
         return next(iter(hub.servers.values()))
     server = hub.servers.get(name)
     if server is None:
-        raise UsageError(f"there is no MCP server {name}{did_you_mean(name, hub.servers)}; /mcp lists them")
+        raise UsageError(f"there is no MCP server {name}{did_you_mean(name, hub.servers) or '; /mcp lists them'}")
     return server
 
 
@@ -147,39 +147,72 @@ def hint_of(prompt: RemotePrompt) -> str:
     return " ".join(f"<{name}>" if name in prompt.needed else f"[{name}]" for name in prompt.arguments)
 
 
-def find_prompt(runtime: Runtime, name: str) -> tuple[Server, RemotePrompt] | None:
-    """Return the server and the prompt that a command's name means."""
-    hub = runtime.live.mcp.hub
-    found = (
-        (server, prompt)
-        for server in (hub.servers.values() if hub is not None else ())
-        for prompt in server.listing.prompts
-        if name in (command_name(server, prompt), f"{server.name}:{prompt.name}")
-    )
-    return next(found, None)
+async def is_prompt(runtime: Runtime, name: str) -> bool:
+    """Say whether a command's name means a prompt: `mcp__…` always does, `server:prompt` where there is one."""
+    return name.startswith(MCP_PREFIX) or (":" in name and await _find_prompt(runtime, name) is not None)
+
+
+async def _find_prompt(runtime: Runtime, name: str) -> tuple[McpHub, Server, RemotePrompt] | None:
+    """Return the prompt that a command's name means. Its server is waited for: the user has named it."""
+    hub = await runtime.live.mcp.look()
+    server = _server_of(hub, name)
+    if hub is None or server is None:
+        return None
+    if not server.is_stored:
+        await server.settled.wait()
+    found = (one for one in server.listing.prompts if name in (command_name(server, one), f"{server.name}:{one.name}"))
+    prompt = next(found, None)
+    return None if prompt is None else (hub, server, prompt)
+
+
+def _server_of(hub: McpHub | None, name: str) -> Server | None:
+    """Return the server that the name of a prompt's command begins with."""
+    from tenuto.tool.mcp.naming import server_of, server_word
+
+    word = server_of(name) or server_word(name.partition(":")[0])
+    return next((one for one in hub.servers.values() if server_word(one.name) == word), None) if hub else None
 
 
 async def run_prompt(runtime: Runtime, name: str, argument: str) -> list[CommandOutcome]:
     """Put a server's prompt, with its arguments, into the editor: the user reads a stranger's words before sending.
 
-    Raises `UsageError`.
+    Where there is no editor it is sent as what it is, a stranger's words. Raises `UsageError`.
     """
     from tenuto.tool.mcp.remote import CallFailed, ConnectionLost
     from tenuto.tool.mcp.results import parts_of
 
-    await runtime.live.mcp.wait()
-    found = find_prompt(runtime, name)
-    hub = runtime.live.mcp.hub
-    if found is None or hub is None:
-        raise UsageError(f"there is no prompt /{name}; /mcp lists those of the servers")
-    server, prompt = found
+    found = await _find_prompt(runtime, name)
+    if found is None:
+        raise UsageError(_no_prompt(runtime, name))
+    hub, server, prompt = found
     given = read_arguments(prompt, argument)
     try:
         result = await hub.prompt(server, prompt.name, given)
     except (CallFailed, ConnectionLost) as error:
         raise UsageError(f"{server.name} gives no prompt {prompt.name}: {error}") from error
     images, texts = parts_of(result, runtime.live.tool_context)
-    return [Edit("\n\n".join(texts), tuple(part for part in images if isinstance(part, ImagePart)))]
+    text = "\n\n".join(texts)
+    pictures = tuple(part for part in images if isinstance(part, ImagePart))
+    if not text.strip() and not pictures:
+        raise UsageError(f"{server.name} gives an empty prompt {prompt.name}")
+    head = f"{f'/{name} {argument}'.strip()}\n\nDo what this prompt of the MCP server {server.name} asks for."
+    return [Edit(text, pictures, sent=f"{head}\n\n{frame(text, PROMPT_TAG)}")]
+
+
+def _no_prompt(runtime: Runtime, name: str) -> str:
+    """Return that there is no such prompt, and why that may be."""
+    from tenuto.tool.mcp.hub import describe_state
+
+    hub = runtime.live.mcp.hub
+    if hub is None:
+        return f"there is no prompt /{name}: {NONE[0].lower()}{NONE[1:]}"
+    server = _server_of(hub, name)
+    if server is not None and server.state != "ready" and not server.is_stored:
+        return sanitize_line(
+            f"there is no prompt /{name}: the server {server.name} is not there ({describe_state(server)})"
+        )
+    names = [command_name(one, prompt) for one in hub.servers.values() for prompt in one.listing.prompts]
+    return f"there is no prompt /{name}{did_you_mean(name, names, '/{}') or '; /mcp lists those of the servers'}"
 
 
 def read_arguments(prompt: RemotePrompt, text: str) -> dict[str, str]:

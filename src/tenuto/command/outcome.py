@@ -88,10 +88,14 @@ class ChangeTheme(msgspec.Struct, frozen=True):
 
 
 class Edit(msgspec.Struct, frozen=True):
-    """Put a text, and images that go with it, into the editor, for the user to change and send."""
+    """Put a text, and images that go with it, into the editor, for the user to change and send.
+
+    `sent` is what goes to the model in its place where there is no editor; empty: nothing does.
+    """
 
     text: str
     images: tuple[ImagePart, ...] = ()
+    sent: str = ""
 
 
 class FindText(msgspec.Struct, frozen=True):

@@ -1,13 +1,14 @@
 """Commands that users and projects bring: of extensions, skills (`/skill:NAME`, `/NAME`) and command files (`/NAME`,
-`/folder:NAME`); prompts of MCP servers (`/mcp__SERVER__PROMPT`) are listed with them, and run by `mcp_commands`.
+`/folder:NAME`), prompts of MCP servers (`/mcp__SERVER__PROMPT`, `/SERVER:PROMPT`; more in `mcp_commands`).
 
-A built-in command of a name goes before all of them, then one of an extension, then a skill, then a file.
+A built-in command of a name goes before all of them, then one of an extension, a skill, a file, a prompt.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tenuto.command.mcp_commands import command_name, hint_of, is_prompt, run_prompt
 from tenuto.command.outcome import Choice, Choose, CommandOutcome, Edit, EditFile, Say
 from tenuto.command.registry import COMMANDS, Command, find_command
 from tenuto.config.commands import CommandFile, find_commands
@@ -59,14 +60,13 @@ def prompt_commands(services: SessionServices) -> tuple[Command, ...]:
     hub = services.mcp.hub
     if hub is None:
         return ()
-    from tenuto.command.mcp_commands import command_name, hint_of
-
     return tuple(
         Command(
             command_name(server, prompt),
             sanitize_line(prompt.description or f"the prompt {prompt.name} of {server.name}"),
             sanitize_line(hint_of(prompt)),
             topic=TOPIC,
+            stoppable=True,
         )
         for server in tuple(hub.servers.values())
         for prompt in server.listing.prompts
@@ -86,6 +86,18 @@ def find_extension_command(services: SessionServices, name: str) -> OwnCommand |
     """Return the command of a loaded extension."""
     host = services.extensions.loaded
     return next((own for own in (host.commands if host is not None else ()) if own.name == name), None)
+
+
+async def is_own(runtime: Runtime, name: str) -> bool:
+    """Say whether `/name` is what users, projects or MCP servers bring. What is still starting is waited for."""
+    live = runtime.live
+    await live.extensions.host()
+    is_there = find_extension_command(live, name) is not None or find_own(live, name) is not None
+    return is_there or _waits_for_trust(live, name) or await is_prompt(runtime, name)
+
+
+def _waits_for_trust(services: SessionServices, name: str) -> bool:
+    return name.removeprefix(SKILL) in {skill.name for skill in services.skills().waiting}
 
 
 def find_own(services: SessionServices, name: str) -> Skill | CommandFile | None:
@@ -112,8 +124,10 @@ async def run_other(runtime: Runtime, name: str, argument: str) -> list[CommandO
     if host is not None and find_extension_command(runtime.live, name) is not None:
         return await _run_of_extension(runtime, host, name, argument)
     match find_own(runtime.live, name):
+        case None if await is_prompt(runtime, name):
+            return await run_prompt(runtime, name, argument)
         case None:
-            if name.removeprefix(SKILL) in {skill.name for skill in runtime.live.skills().waiting}:
+            if _waits_for_trust(runtime.live, name):
                 return [Say(f"/{name} is a skill with scripts that you do not trust yet: /trust shows it", "warning")]
             names = [known for entry in COMMANDS for known in (entry.name, *entry.aliases)]
             names += [entry.name for entry in own_commands(runtime.live)]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tenuto.command.found_rows import around, say_found
 from tenuto.command.outcome import Choice, Choose, CommandOutcome, EditFile, ReadOwnFiles, Say
-from tenuto.config.instructions import NAMES, add_line
+from tenuto.config.instructions import LOCAL, NAMES, add_line
 from tenuto.config.plugins.installed import all_hook_files, forget_what_was_read
 from tenuto.config.project import project_root
 from tenuto.core.errors import UsageError
@@ -48,7 +48,7 @@ async def run_init(runtime: Runtime, argument: str) -> list[CommandOutcome]:
     wishes = f"\n\nBeside that: {argument}" if argument else ""
     found = await asyncio.to_thread(find_everything, around(runtime))
     others = [Path(row.file) for row in found if row.kind == "instructions" and row.origin == "project"]
-    carried = _carry_over([other for other in others if other != path], path)
+    carried = _carry_over([other for other in others if other != path and other.name != LOCAL], path)
     await runtime.submit_prompt((TextPart(text=f"{task}\n\n{CONTENT}{carried}{wishes}"),), origin="command")
     return [Say(f"Found here:\n{said}")] if (said := say_found(found)) else []
 

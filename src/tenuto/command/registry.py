@@ -233,7 +233,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         "trust",
-        "what this project brings that needs your trust: settings, extensions, skills, git configuration",
+        "what this project brings that needs your trust: settings, extensions, hooks, MCP servers, skills, commands",
         "[allow|deny|forget [ID|all]]",
         values=("allow", "deny", "forget"),
         offers=True,
@@ -311,20 +311,10 @@ async def run_command(runtime: Runtime, line: str) -> list[CommandOutcome]:
     command = find_command(name)
     if command is not None and command.yields and own.find_own(runtime.live, name) is not None:
         command = None
-    if command is None and is_prompt_name(name):
-        from tenuto.command.mcp_commands import find_prompt, run_prompt
-
-        if name.startswith("mcp__") or find_prompt(runtime, name) is not None:
-            return await _answer(run_prompt(runtime, name, argument))
     if command is None:
         return await _answer(run_other(runtime, name, argument))
     tell_shadowed(runtime, command.name)
     return await _answer(runner_of(command)(runtime, argument))
-
-
-def is_prompt_name(name: str) -> bool:
-    """Say whether a command's name is one that a prompt of an MCP server has."""
-    return name.startswith("mcp__") or ":" in name
 
 
 async def _answer(running: Awaitable[list[CommandOutcome]]) -> list[CommandOutcome]:

@@ -31,7 +31,7 @@ class CommandRuntime(Runtime):
     async def is_command(self, text: str) -> bool:
         """Say whether a text that was typed is a slash command; a path that begins with a slash is none.
 
-        Extensions are waited for: it may be one of theirs.
+        Extensions and MCP servers are waited for: it may be one of theirs.
         """
         name = typed_name(text)
         if not name:
@@ -40,10 +40,21 @@ class CommandRuntime(Runtime):
 
         if find_command(name) is not None:
             return True
-        await self.live.extensions.host()
-        from tenuto.command.own_commands import find_extension_command, find_own
+        from tenuto.command.own_commands import is_own
 
-        return find_extension_command(self.live, name) is not None or find_own(self.live, name) is not None
+        return await is_own(self, name)
+
+    async def is_stoppable(self, line: str) -> bool:
+        """Say whether a slash command may be cancelled at any moment: nothing of it is left then."""
+        from tenuto.command.registry import find_command
+
+        name = typed_name(line)
+        command = find_command(name) or next((one for one in await self.own_commands() if one.name == name), None)
+        if command is not None:
+            return command.stoppable
+        from tenuto.command.mcp_commands import is_prompt
+
+        return await is_prompt(self, name)
 
     async def run_command(self, line: str) -> list[CommandOutcome]:
         """Run `/name argument`; what it asks of the front-end comes back as data."""

@@ -26,6 +26,7 @@ MAX_BRACKETS = 200
 """Brackets and braces that are looked at: a reader of YAML takes half a second for many thousands."""
 Value = str | tuple["Value", ...] | dict[str, "Value"]
 _FENCE = late(r"---[ \t]*\n")
+_COVERED = late(r"\s*<!--.*?-->\s*^---[ \t]*\n", re.DOTALL | re.MULTILINE)
 _END = late(r"^---[ \t]*(?:\n|\Z)", re.MULTILINE)
 _LINE = late(r"([A-Za-z][\w-]*)[ \t]*:(?:[ \t]+(.*))?")
 
@@ -85,7 +86,8 @@ def read_front_matter(text: str) -> FrontMatter:
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     begin = _FENCE.match(text)
     if begin is None:
-        return FrontMatter(body=text)
+        faults = (Fault(1, "a comment stands before the front matter, so it is text; take the comment out"),)
+        return FrontMatter(body=text, faults=faults if _COVERED.match(text) else ())
     end = _END.search(text, begin.end())
     if end is None or end.start() > MAX_CHARS:
         why = "has no line --- at its end" if end is None else f"has more than {MAX_CHARS:,} characters"

@@ -10,13 +10,22 @@ import re
 from collections.abc import Sequence
 from urllib.parse import unquote_plus, urlsplit
 
-from tenuto.protocol.message import AssistantMessage, DeveloperMessage, Message, PageView, ToolResultMessage
-from tenuto.protocol.part import searches_in
+from tenuto.protocol.message import (
+    AssistantMessage,
+    DeveloperMessage,
+    Message,
+    PageView,
+    ToolResultMessage,
+    UserMessage,
+)
+from tenuto.protocol.part import searches_in, text_of
 from tenuto.text.writable import tagged
 
 PAGE_TAG = "web-page"
 SERVER_TAG = "mcp-result"
 """Around what a tool of an MCP server answered."""
+PROMPT_TAG = "mcp-prompt"
+"""Around a prompt of an MCP server that was sent unread, because there is no editor to read it in."""
 SERVER_TOOLS = "mcp_"
 """What the names of tools begin with that answer in the words of an MCP server."""
 MOST_UNSEEN = 200
@@ -43,6 +52,8 @@ def is_foreign(message: Message) -> bool:
             return is_answer or any(isinstance(view, PageView) for view in message.ui)
         case DeveloperMessage():  # a resource of a server, mentioned
             return f"<{SERVER_TAG}>" in message.text
+        case UserMessage(origin="command"):
+            return f"<{PROMPT_TAG}>" in text_of(message.parts)
         case _:
             return False
 

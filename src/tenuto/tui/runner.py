@@ -28,6 +28,7 @@ from tenuto.command.outcome import (
 )
 from tenuto.command.registry import Command
 from tenuto.guard.secrets import mask_likely, masked_copy
+from tenuto.guard.subject import MCP_PREFIX
 from tenuto.protocol.event import (
     AnyEvent,
     ApprovalRequestedEvent,
@@ -485,7 +486,8 @@ class Runner:
         name = line.split(maxsplit=1)[0]
         word = name.removeprefix("/")
         command = find_command(word) or next((one for one in self.state.own_commands if one.name == word), None)
-        can_stop = command is not None and command.stoppable
+        # A prompt of a server that was not there yet when commands were listed.
+        can_stop = command.stoppable if command is not None else word.startswith(MCP_PREFIX)
         lasting = self._later(COMMAND_PATIENCE, lambda: self.handle(intents.CommandLasts(name, can_stop)))
         task = asyncio.current_task()
         if can_stop and task is not None:

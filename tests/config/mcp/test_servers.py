@@ -109,6 +109,15 @@ def test_settings_go_before_the_file_and_a_broken_file_is_one_line(tmp_path):
     assert "mcp.json cannot be read" in problem
 
 
+@pytest.mark.parametrize("values", [{"time": {"command": "uvx"}}, {"mcpServers": []}, {"mcpservers": {}}])
+def test_a_file_that_has_no_servers_where_they_belong_is_named(tmp_path, values):
+    write(tmp_path / "home" / "mcp.json", values)
+    (problem,) = configured(tmp_path).problems
+    assert 'has no object "mcpServers"' in problem
+    write(tmp_path / "home" / "mcp.json", {})
+    assert not configured(tmp_path).problems
+
+
 def test_the_user_s_file_is_changed_without_losing_what_stands_in_it(tmp_path):
     home = tmp_path / "home"
     write(home / "mcp.json", {"other": 1, "mcpServers": {"kept": {"command": "k"}}})

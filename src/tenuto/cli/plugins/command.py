@@ -219,16 +219,17 @@ def _show(added: Added, rows: Sequence[Found], before: Sequence[Found] | None = 
     say(f"{head}{f': {shorten(plugin.description, _SHOWN)}' if plugin.description else ''}")
     commit = f" at {added.record.commit[:12]}" if added.record.commit else ""
     say(f"from {added.record.source}{commit}, {_size(added.root)}")
-    was = None if before is None else Counter(map(describe_found, before))
+    was = None if before is None else Counter(describe_found(row) for row in before)
     for row in rows:
-        mark = "+ " if was is not None and not was[describe_found(row)] else "  "
+        said = describe_found(row)
+        mark = "+ " if was is not None and not was[said] else "  "
         where = os.path.relpath(row.file, added.root) if row.file else ""
         left = f": left out: {row.left_out}" if row.left_out else ""
-        say(f"{mark}{describe_found(row)}{f' ({where})' if where else ''}{left}")
-    now = set(map(describe_found, rows))
+        say(f"{mark}{said}{f' ({where})' if where else ''}{left}")
+    now = {describe_found(row) for row in rows}
     for row in before or ():
-        if describe_found(row) not in now:
-            say(f"- {describe_found(row)}")
+        if (said := describe_found(row)) not in now:
+            say(f"- {said}")
     for problem in plugin.problems:
         say(f"  left out: {problem}")
     if not rows:

@@ -91,6 +91,8 @@ def read_wanted(text: str, ref: str, cwd: Path) -> Wanted:
         if ref:
             raise PluginError(f"--ref is for repositories that are fetched; file://{folder} is one")
         return Wanted(source=str(folder), entry=entry)
+    if source.startswith(("/", "./", "../", "~")):
+        raise PluginError(f"there is no folder {source[:200]}")
     if SHORT.fullmatch(source):
         source = f"{GITHUB}{source}"
     elif source.startswith("git@") and "://" not in source:

@@ -203,7 +203,10 @@ def servers_in(values: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _of_file(file: Path, inside: tuple[Path, ...], problems: list[str]) -> list[NamedServer]:
     try:
-        return _named(servers_in(read_json(file, inside)), str(file), problems)
+        values = read_json(file, inside)
+        if values and not any(isinstance(values.get(key), dict) for key in KEYS):
+            raise McpFileError(f'{file} has no object "{KEYS[0]}", so nothing of it counts')
+        return _named(servers_in(values), str(file), problems)
     except FileNotFoundError:
         return []
     except McpFileError as error:
@@ -235,6 +238,11 @@ def _written(values: object) -> str:
 
 
 # --- the user's own file, changed by `tenuto mcp` ---
+
+
+def own_servers(home: Path) -> list[NamedServer]:
+    """Return what the user's own file names; nothing where it cannot be read."""
+    return _of_file(home / OWN_FILE, (), [])
 
 
 def keep_servers(home: Path, servers: Iterable[tuple[str, McpServer]]) -> Path:

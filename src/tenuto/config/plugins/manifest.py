@@ -55,6 +55,8 @@ _NOT_HERE_FILES = {
 _NAME = late(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?")
 _ROOT = ("CLAUDE_PLUGIN_ROOT", "TENUTO_PLUGIN_ROOT", "PLUGIN_ROOT")
 _DATA = ("CLAUDE_PLUGIN_DATA", "TENUTO_PLUGIN_DATA", "PLUGIN_DATA")
+PLUGIN_VARIABLES = frozenset((*_ROOT, *_DATA))
+"""What every program of a plugin has in its environment."""
 _VARIABLE = late(rf"\$\{{({'|'.join((*_ROOT, *_DATA))})\}}")
 _PLAIN_PATH = late(r"[\w./@+-]+", re.ASCII)
 DATA = "plugin-data"

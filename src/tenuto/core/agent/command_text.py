@@ -19,6 +19,7 @@ from tenuto.config.commands import SHELL, CommandFile
 from tenuto.core.agent.calls import CallRunner
 from tenuto.core.state.live import LiveSession
 from tenuto.core.state.terms import rules_of
+from tenuto.guard.foreign import PROMPT_TAG
 from tenuto.guard.rules import Rule
 from tenuto.guard.terminal import sanitize_line
 from tenuto.protocol.entry import Terms
@@ -45,7 +46,7 @@ _PLACE = re.compile(
 )
 _NAMED = re.compile(r"([A-Z][A-Z0-9_]*)=(.*)", re.DOTALL)
 _PLAIN = re.compile(r"[\w./:@%+,=-]*")
-_OUTPUTS = re.compile(rf"<{OUTPUT}[ >].*?</{OUTPUT}>", re.DOTALL)
+_STRANGE = re.compile(rf"<({OUTPUT}|{PROMPT_TAG})[ >].*?</\1>", re.DOTALL)
 
 
 class NotAllowedError(Exception):
@@ -117,9 +118,9 @@ def _as_shell(place: re.Match[str], arguments: Arguments) -> str:
     return place[0]
 
 
-def without_outputs(text: str) -> str:
-    """Return a text without the outputs in it: what they mention is nobody's wish."""
-    return _OUTPUTS.sub("", text)
+def own_words(text: str) -> str:
+    """Return a text without outputs and prompts of servers in it: what they mention is nobody's wish."""
+    return _STRANGE.sub("", text)
 
 
 async def expand(live: LiveSession, file: CommandFile, argument: str, terms: Terms | None = None) -> str:

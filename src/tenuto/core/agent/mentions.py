@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from tenuto.core.agent.command_text import without_outputs
+from tenuto.core.agent.command_text import own_words
 from tenuto.core.state.live import LiveSession, SessionServices
 from tenuto.guard.subject import Allow, Ask, Refuse
 from tenuto.guard.terminal import sanitize_line
@@ -106,7 +106,7 @@ async def read_mentions(live: LiveSession, text: str) -> Mentioned:
     """Read what `text` mentions. Writes nothing; a file that cannot be read stays a name."""
     servers = live.mcp.hub.servers if live.mcp.hub is not None else ()
     mentions = (
-        [*find_mentions(without_outputs(text), live.session.cwd), *find_resources(without_outputs(text), servers)]
+        [*find_mentions(own_words(text), live.session.cwd), *find_resources(own_words(text), servers)]
         if "@" in text
         else []
     )

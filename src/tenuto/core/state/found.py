@@ -21,6 +21,7 @@ from tenuto.config.mcp.files import read_configured
 from tenuto.config.mcp.servers import NamedServer, ServerError, describe_server, expand
 from tenuto.config.places import Origin, Where, user_home
 from tenuto.config.plugins.installed import FOLDER, all_hook_files, read_added
+from tenuto.config.plugins.manifest import PLUGIN_VARIABLES
 from tenuto.config.plugins.marketplace import GITHUB, SHORT
 from tenuto.config.project import EXTENSIONS, RefusedFileError, find_upwards, project_root, read_text
 from tenuto.config.settings import Settings
@@ -240,7 +241,9 @@ def _servers(around: Around) -> Iterator[Found]:
 
 
 def _server(around: Around, one: NamedServer, *, left_out: str, do: str, is_fault: bool = False) -> Found:
-    does = shorten(describe_server(one.server), _SHOWN)
+    env = {name: value for name, value in one.server.env.items() if name not in PLUGIN_VARIABLES}
+    does = _as_written(around, describe_server(msgspec.structs.replace(one.server, env=env)))
+    does = shorten(does, _SHOWN)
     return around.row("servers", one.name, one.source, does=does, left_out=left_out, do=do, is_fault=is_fault)
 
 
@@ -273,6 +276,11 @@ def _skills(around: Around) -> Iterator[Found]:
     yield from (around.problem("skills", line) for line in found.problems)
 
 
+def _as_written(around: Around, text: str) -> str:
+    """Return a text with the folder of a plugin as the plugin's files name it: where it lies says nothing."""
+    return re.sub(rf"{re.escape(str(around.home / FOLDER))}/[\w.-]+", "${CLAUDE_PLUGIN_ROOT}", text)
+
+
 def _commands(around: Around) -> Iterator[Found]:
     found = find_commands(around.where)
     for file in found.files:
@@ -282,7 +290,7 @@ def _commands(around: Around) -> Iterator[Found]:
         left = f"/{file.name} is a built-in command" if file.name in around.built_in else left
         left = f"line {fault.line}: {fault.text}" if fault is not None else left
         do = TRUST if file.waits else "tenuto skills check names every fault" if fault is not None else ""
-        runs = f"; runs {shorten('; '.join(file.shell), _SHOWN)}" if file.shell else ""
+        runs = f"; runs {shorten(_as_written(around, '; '.join(file.shell)), _SHOWN)}" if file.shell else ""
         does = f"{shorten(file.description, _SHOWN)}{runs}"
         yield around.row("commands", f"/{file.name}", file.path, does=does, left_out=left, do=do)
     yield from (around.problem("commands", line) for line in found.problems)
@@ -385,7 +393,7 @@ def _object(value: object) -> Mapping[str, Any]:
 def _extensions(around: Around) -> Iterator[Found]:
     listed, problems = list_extensions(around.home, around.cwd, around.settings)
     for one in listed:
-        left = "" if one.state == "loaded" else "you have not trusted it" if one.state == WAITING else one.state
+        left = "" if one.state == "used" else "you have not trusted it" if one.state == WAITING else one.state
         yield around.row("extensions", one.name, one.place, left_out=left, do=TRUST if one.state == WAITING else "")
     yield from (around.problem("extensions", line, do="correct the setting, or rename one") for line in problems)
 
@@ -413,7 +421,7 @@ def list_extensions(home: Path, cwd: Path, settings: Settings) -> tuple[list[Lis
             name=source.name,
             place=source.place,
             origin="user" if Path(source.place).is_absolute() else "package",
-            state=off if not own.enabled else "disabled" if source.name in own.disabled else "loaded",
+            state=off if not own.enabled else "disabled" if source.name in own.disabled else "used",
         )
         for source in everything.sources
     ]
@@ -421,7 +429,7 @@ def list_extensions(home: Path, cwd: Path, settings: Settings) -> tuple[list[Lis
     if folder is not None:
         trusted, taken = trusted_extensions(cwd, home), {row.name for row in rows}
         for path in list_files(folder):
-            state = "loaded" if path in trusted else WAITING
+            state = "used" if path in trusted else WAITING
             state = "not used: another has the same name" if path.stem in taken else state
             state = "disabled" if path.stem in own.disabled else state
             rows.append(Listed(name=path.stem, place=str(path), origin="project", state=state if own.enabled else off))

@@ -116,14 +116,25 @@ class SessionServers:
         self._starting = asyncio.create_task(self._again(), name="mcp servers")
         await asyncio.wait((self._starting,))
 
+    async def look(self) -> McpHub | None:
+        """Return the servers as soon as it is known which there are; `None` where there are none."""
+        if self._starting is not None:
+            await asyncio.wait((self._starting,))
+        return self.hub
+
+    async def answered(self) -> None:
+        """Wait until each server that is not known yet has answered or failed, however slow it is."""
+        hub = await self.look()
+        for server in () if hub is None else tuple(hub.servers.values()):
+            if not server.is_stored:
+                await server.settled.wait()
+
     async def wait(self) -> None:
         """Wait before a session's first prompt until the servers have answered, but not for slow ones."""
-        if self._starting is None:
+        hub = await self.look()
+        if hub is None:
             return
-        await asyncio.wait((self._starting,))
-        if self.hub is None:
-            return
-        late = await self.hub.wait(self._settings.wait)
+        late = await hub.wait(self._settings.wait)
         if late:
             names = ", ".join(server.name for server in late)
             self._notify(f"Not waiting for {plural(len(late), 'MCP server')} any longer: {names}", "info")

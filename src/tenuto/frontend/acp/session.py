@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 from acp.schema import (
     AllowedOutcome,
+    AvailableCommand,
     AvailableCommandsUpdate,
     ConfigOptionUpdate,
     PermissionOption,
@@ -119,6 +120,7 @@ class HostedSession:
         )
         self._models: Sequence[ModelFacts] = ()
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._commands: list[AvailableCommand] = []
         self._prompts = 0
         self._is_cancelled = False
 
@@ -160,7 +162,7 @@ class HostedSession:
         held, self._held = self._held or [], None
         for update in held:
             self._client.update(self.id, update)
-        self._spawn(self._tell_commands())
+        self._spawn(self._tell_first_commands())
 
     # --- what the client is told ---
 
@@ -196,9 +198,19 @@ class HostedSession:
         options = self.options()
         self._tell(ConfigOptionUpdate(session_update="config_option_update", config_options=options))
 
+    async def _tell_first_commands(self) -> None:
+        """Tell them at once, and again with those of servers and extensions that were still starting."""
+        await self._tell_commands()
+        await self.live.extensions.host()
+        await self.live.mcp.answered()
+        await self._tell_commands()
+
     async def _tell_commands(self) -> None:
+        """Tell what can be typed, where that is not what the client was told last."""
         commands = offered_commands(await self.agent.runtime.own_commands())
-        self._tell(AvailableCommandsUpdate(session_update="available_commands_update", available_commands=commands))
+        if commands != self._commands:
+            self._commands = commands
+            self._tell(AvailableCommandsUpdate(session_update="available_commands_update", available_commands=commands))
 
     def _show_terminal(self, call_id: str, terminal_id: str) -> None:
         """Show the client's own terminal in the call that runs in it."""
@@ -265,6 +277,7 @@ class HostedSession:
             self._say(f"/{command.name} is for Tenuto's own screen: `tenuto --resume {self.id[:8]}` opens it there.")
             return _ended("end_turn")
         answer = await self.agent.command(line, queue=True)
+        await self._tell_commands()  # `/reload` and `/trust` change them
         # Of a compaction that came to nothing its own update says why.
         reason = "cancelled" if self._is_cancelled else STOP_REASONS.get(answer.outcome, "end_turn")
         return _ended(reason, answer.usage)

@@ -139,12 +139,12 @@ class Connection:
 
     async def prompt(self, name: str, arguments: dict[str, str]) -> RemoteResult:
         """Return a prompt with its arguments filled in. Raises `CallFailed` and `ConnectionLost`."""
-        async with self._talking() as client:
+        async with self._talking() as client, asyncio.timeout(self._named.server.call_timeout):
             return prompt_result(await client.get_prompt(name, arguments))
 
     async def read(self, uri: str) -> RemoteResult:
         """Return a resource. Raises `CallFailed` and `ConnectionLost`."""
-        async with self._talking() as client:
+        async with self._talking() as client, asyncio.timeout(self._named.server.call_timeout):
             return resource_result(await client.read_resource(uri))
 
     @asynccontextmanager
@@ -159,6 +159,8 @@ class Connection:
                 await asyncio.sleep(0)
                 raise ConnectionLost(self._with_last_line(self._why) or str(error)) from error
             raise CallFailed(str(error)) from error
+        except TimeoutError as error:
+            raise CallFailed(f"no answer within {self._named.server.call_timeout:g} seconds") from error
         except Exception as error:  # a result that breaks its own schema, a connection that is refused
             raise CallFailed(self._describe(error)) from error
 
@@ -271,6 +273,8 @@ class Connection:
         error = innermost(error)
         if isinstance(error, FileNotFoundError) and self._named.server.command:
             return f"there is no program {self._named.server.command}"
+        if isinstance(error, httpx2.ConnectError) and self._named.server.url:
+            return f"nothing can be reached at {self._named.server.url} ({error})"
         if self._status == _UNAUTHORIZED:
             return f"it wants a login: tenuto mcp login {self._named.name}"
         if self._status >= _ERRORS and isinstance(error, MCPError):

@@ -323,7 +323,10 @@ class McpHub:
     async def _ready(self, server: Server) -> Connection:
         if server.is_stored and server.serving is None:
             self._connect(server)
-        await asyncio.wait_for(server.settled.wait(), server.named.server.startup_timeout)
+        seconds = server.named.server.startup_timeout
+        await _wait_settled([server], seconds)
+        if not server.settled.is_set():
+            raise ConnectionLost(f"no answer within {seconds:g} seconds")
         if server.state == "ended" and server.restarts < RESTARTS:
             server.restarts += 1
             self._connect(server)
