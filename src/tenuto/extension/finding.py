@@ -78,8 +78,10 @@ def import_file(path: Path, name: str) -> ModuleType:
     if spec is None or spec.loader is None:
         raise LoadingError(f"{file} is not a Python file")
     module = module_from_spec(spec)
-    for known in [known for known in sys.modules if known == module_name or known.startswith(f"{module_name}.")]:
-        del sys.modules[known]  # loaded once more: a package's own modules have to be read again too
+    # Loaded once more: a package's own modules have to be read again too. Other threads import meanwhile.
+    for known in list(sys.modules):
+        if known == module_name or known.startswith(f"{module_name}."):
+            del sys.modules[known]
     sys.modules[module_name] = module
     try:
         spec.loader.exec_module(module)

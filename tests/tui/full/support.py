@@ -45,7 +45,7 @@ class Screen:
         await self.pilot.pause()
         while self.app.common.is_behind:
             await asyncio.sleep(0.005)
-            await self.pilot.pause()
+        await self.pilot.pause()  # what came to be shown meanwhile is painted
 
     async def burst(self, keys: Iterable[str]) -> None:
         """Send keys as one burst, faster than they can be handled: single characters, or names of keys."""
