@@ -45,7 +45,7 @@ def run(
             output, _ = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
             process.kill()
-            raise FailedRunError(f"{command[0]} did not end within {timeout:g} s") from None
+            raise FailedRunError(f"{Path(command[0]).name} did not end within {timeout:g} s") from None
         ended = time.monotonic()
     cpu = children_cpu() - before
     if process.returncode != 0:
@@ -72,7 +72,7 @@ def peak_memory(command: list[str], environ: dict[str, str], cwd: Path, timeout:
             time.sleep(0.01)
             if time.monotonic() > deadline:
                 process.kill()
-                raise FailedRunError(f"{command[0]} did not end within {timeout:g} s")
+                raise FailedRunError(f"{Path(command[0]).name} did not end within {timeout:g} s")
     if process.returncode != 0:
         raise FailedRunError(f"{' '.join(command)} ended with {process.returncode}")
     return peak
