@@ -220,11 +220,18 @@ def has_proxies() -> bool:
 def is_bypassed(host: str) -> bool:
     """Say whether `NO_PROXY` surely means this host; what it says in other ways httpx reads.
 
-    A name means its subdomains too, and `*` everything. The variable in lower case wins, as for curl.
+    A name means its subdomains too, but for `localhost` and addresses; with a dot before it, them alone; `*` all.
+    The variable in lower case wins, as for curl.
     """
+    host = host.lower()
     said = os.environ.get("no_proxy", os.environ.get("NO_PROXY", "")).lower()
-    names = [name.strip().removeprefix(".") for name in said.split(",")]
-    return any(name and (name in {"*", host.lower()} or host.lower().endswith(f".{name}")) for name in names)
+    names = [name for name in map(str.strip, said.split(",")) if name]
+    return "*" in names or host in names or any(_is_below(host, name) for name in names)
+
+
+def _is_below(host: str, name: str) -> bool:
+    domain = name.removeprefix(".")
+    return domain[-1:].isalpha() and domain != "localhost" and host.endswith(f".{domain}")
 
 
 def trust(base_url: str) -> ssl.SSLContext | bool:
