@@ -65,6 +65,17 @@ def test_s20_what_neither_the_view_nor_recall_has_is_lost():
     assert beside_published([figures_of(in_view=(True, False), found=False)])[3].ours.startswith("0.0 %")
 
 
+def test_s20_what_is_in_view_without_a_model_stands_beside_the_benchmark_that_asks_none():
+    forgetful, digested = figures_of(in_view=(True, False)), figures_of(strategy="digest", in_view=(True, True))
+    assert beside_published([forgetful, digested])[1].ours.startswith("100.0 % in view without a model; 0.0 % in view")
+    assert "without a model" not in beside_published([forgetful])[1].ours
+
+
+def test_s20_the_last_round_is_shown_however_many_there_are():
+    text = markdown([figures_of()])
+    assert "all in view, round 2" in text
+
+
 def test_s20_strategies_and_recorded_sessions_have_rows_of_their_own():
     recorded = figures_of(case=Case(seed=0, window=16_384, rounds=2, recorded="x/one.jsonl"))
     rows = rows_of([figures_of(), figures_of(strategy="digest"), recorded])

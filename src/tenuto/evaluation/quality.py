@@ -7,8 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from tenuto.evaluation.driving import Figures
-from tenuto.evaluation.report import HAS_NO_VIEW, Column, Share, column_of
+from tenuto.evaluation.driving import Figures, Sight
+from tenuto.evaluation.report import HAS_NO_VIEW, SHOWN_ROUNDS, Column, Share, column_of
 from tenuto.evaluation.stories import FROM_USER, KINDS, Kind
 from tenuto.evaluation.strategies import StrategyName
 from tenuto.evaluation.wires import NOTHING, Usage
@@ -19,6 +19,8 @@ cache. What is compared is strategies, so their ratio counts and not the dollars
 ARTIFACTS: frozenset[Kind] = frozenset({"read", "modified"})
 _IN_VIEW = frozenset(KINDS) - HAS_NO_VIEW
 CONSTRAINTS: frozenset[Kind] = frozenset({"pin", "user short", "correction"})
+WITHOUT_MODEL: StrategyName = "digest"
+"""The strategy that asks no model for a summary."""
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -152,8 +154,11 @@ class Published(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def beside_published(figures: Sequence[Figures], strategy: StrategyName = "ladder") -> list[Published]:
-    """Return what others published beside what was measured here of one strategy."""
-    group = [one for one in figures if one.case.strategy == strategy and not one.case.model]
+    """Return what others published beside what was measured here of one strategy.
+
+    Beside the Context Decay Benchmark, which asks no model, stand the same sessions without one, too.
+    """
+    group = _scripted(figures, strategy)
     if not group:
         return []
     after_three = [one for one in group if one.case.rounds >= 3]
@@ -161,7 +166,9 @@ def beside_published(figures: Sequence[Figures], strategy: StrategyName = "ladde
     limits = _exact(
         Share.count(s.in_view for one in after_three for s in one.sights if s.round == 3 and s.kind in CONSTRAINTS)
     )
-    final = [s for one in group for s in one.sights if s.round == one.case.rounds and s.kind not in HAS_NO_VIEW]
+    final = _final(group)
+    without_model = _final(_scripted(figures, WITHOUT_MODEL))
+    digested = f"{_exact(_in_sight(without_model))} % in view without a model; " if without_model else ""
     found = [fact.found for one in group for fact in one.recalled]
     files = _exact(Share.count(s.in_view for s in final if s.kind in ARTIFACTS))
     words = _exact(Share.count(s.in_view for s in final if s.kind in FROM_USER))
@@ -177,9 +184,11 @@ def beside_published(figures: Sequence[Figures], strategy: StrategyName = "ladde
         Published(
             source="Context Decay Benchmark (clawRxiv 2604.01047)",
             theirs="88.6 % with state in files, 14.3 % with truncation",
-            ours=f"{_exact(Share.count(s.in_view for s in final))} % in view, {both} % in view or by a search of words",
+            ours=f"{digested}{_exact(_in_sight(final))} % in view with this summariser; "
+            f"{both} % in view or by a search of words",
             likeness="similar: needles in long sessions and a budget, here a view of "
-            f"{_share_of_session(group)} % of the session instead of 15 %; their code was not at hand",
+            f"{_share_of_session(group)} % of the session instead of 15 %; theirs asks no model; "
+            "their code was not at hand",
         ),
         Published(
             source="Factory, Evaluating compression (artifact trail)",
@@ -194,6 +203,19 @@ def beside_published(figures: Sequence[Figures], strategy: StrategyName = "ladde
             likeness="similar: the words that are asked for stand in what is looked for",
         ),
     ]
+
+
+def _scripted(figures: Sequence[Figures], strategy: StrategyName) -> list[Figures]:
+    return [one for one in figures if one.case.strategy == strategy and not one.case.model]
+
+
+def _final(group: Sequence[Figures]) -> list[Sight]:
+    """Return what was looked for in the view after the last round."""
+    return [s for one in group for s in one.sights if s.round == one.case.rounds and s.kind not in HAS_NO_VIEW]
+
+
+def _in_sight(sights: Sequence[Sight]) -> Share:
+    return Share.count(sight.in_view for sight in sights)
 
 
 def _share_of_session(group: Sequence[Figures]) -> float:
@@ -234,9 +256,9 @@ def _kind_rows(rows: Sequence[Row]) -> Iterator[list[str]]:
     kinds = [kind for kind in KINDS if any(kind in row.with_recall for row in rows)]
     for kind in kinds:
         yield [kind, *(f"{_figure(row.last.get(kind))} / {_figure(row.with_recall.get(kind))}" for row in rows)]
-    for number in (1, 3, 6, 11):
-        if number <= len(rows[0].all_in_view):
-            yield [f"all in view, round {number}", *(_figure(row.all_in_view[number - 1]) for row in rows)]
+    last = len(rows[0].all_in_view)
+    for number in [*(number for number in SHOWN_ROUNDS if number < last), last]:
+        yield [f"all in view, round {number}", *(_figure(row.all_in_view[number - 1]) for row in rows)]
 
 
 def _cost_rows(rows: Sequence[Row]) -> Iterator[list[str]]:
