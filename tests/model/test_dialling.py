@@ -121,3 +121,13 @@ async def test_a_name_is_looked_up_and_numbers_are_taken_as_they_are():
     assert await find_addresses("::1", 80) == [Address(socket.AF_INET6, ("::1", 80, 0, 0))]
     with pytest.raises(OSError):
         await find_addresses("no-such-host.invalid", 80)
+
+
+async def test_a_request_in_two_writes_does_not_wait_for_an_acknowledgement():
+    """Nagle's delay is off on what the transport writes to: with it each step of an agent took 40 ms more."""
+    with listening() as server:
+        connected = await connect_to_first([server], FOR_EVER)
+        transport, _ = await asyncio.get_running_loop().create_connection(asyncio.Protocol, sock=connected)
+        with closing(transport):
+            found = transport.get_extra_info("socket")
+            assert found.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
