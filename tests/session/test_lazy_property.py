@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from tenuto.protocol.entry import BranchEntry
+from tenuto.protocol.entry import BranchEntry, ModelEntry
 from tenuto.session.library.meta import META_NAME
 from tenuto.session.log import history
 from tenuto.session.log.history import INDEX_NAME
@@ -135,9 +135,11 @@ def test_a_fork_has_the_path_whatever_was_in_memory(steps):
             fork = session.fork(Path(home), chosen)
             check_equal(fork, WholeSession(fork.directory))
             # Behind a point inside a step comes the rest of the step, which a branch may have left; calls that nobody
-            # answered get a result in the fork, maybe with the seq of what was queued and stays behind.
+            # answered get a result in the fork, and the model its entry, maybe with the seq of what was queued and
+            # stays behind.
+            assert fork.state.model == session.state.model
             copied = (entry for entry in fork.path() if not getattr(entry, "interrupted", False))
-            taken = [entry for entry in copied if entry.seq <= chosen]
+            taken = [entry for entry in copied if entry.seq <= chosen and not isinstance(entry, ModelEntry)]
             every = [entry.seq for entry in session.entries()]
             original = iter(session.path())
             if len(set(every)) == len(every):  # a seq that stands twice means the first, which may be on another path

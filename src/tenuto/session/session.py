@@ -65,7 +65,7 @@ from tenuto.session.store import (
 )
 from tenuto.session.view.pairing import interrupted_result
 from tenuto.session.view.projection import LiveView, Reading
-from tenuto.session.view.state import SessionState, apply_entry, apply_path_entry, reset_path_state
+from tenuto.session.view.state import SessionState, apply_entry, apply_path_entry, missing_in_copy, reset_path_state
 from tenuto.session.view.tree import EntryPath, Tree, of_kind
 from tenuto.text.writable import path_text, text_path
 
@@ -373,8 +373,9 @@ class Session:
         """Start a new session under `home` that goes on from the entry `seq` of this one (0: the leaf).
 
         The lines of the path are copied as they are, so every `seq` stays (DESIGN section 3); a point inside a step
-        moves to its end. What is queued stays here. Works on a session that is open for reading. The copy of a
-        temporary session is temporary. Raises `OSError` and `SessionError`; then there is none.
+        moves to its end. What holds in the session, on whatever branch it was said, holds in the copy. What is queued
+        stays here. Works on a session that is open for reading. The copy of a temporary session is temporary. Raises
+        `OSError` and `SessionError`; then there is none.
         """
         if self.header.version > FORMAT_VERSION:
             raise SessionNewer(self.directory, self.header.version, FORMAT_VERSION)
@@ -404,6 +405,8 @@ class Session:
             raise
         session._is_temporary, session._is_own, session._copied = self._is_temporary, True, copied
         session._copied_agents = agents
+        for entry in list(missing_in_copy(self.state, session.state)):
+            session.append(entry)
         return session
 
     # --- writing ---
@@ -428,17 +431,11 @@ class Session:
         if self._log is None:
             raise SessionReadOnly(self.id)
         entry, line = encode(entry)
-        self._put(entry, line)
+        if self._remember(entry, self._log.write(line)):
+            self._keep_up()
         if isinstance(entry, _SYNC_POINTS):
             self._log.sync()
         return entry
-
-    def _put(self, entry: HistoryEvent, line: bytes) -> None:
-        if self._log is None:
-            raise SessionReadOnly(self.id)
-        offset = self._log.write(line)
-        if self._remember(entry, offset):
-            self._keep_up()
 
     def _remember(self, entry: HistoryEvent, offset: int) -> bool:
         """Take a written entry into the state; return whether the index has something to save."""

@@ -6,7 +6,7 @@ active path; a branch folds it again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -16,6 +16,7 @@ from tenuto.protocol.entry import (
     BranchSummaryEntry,
     DequeuedEntry,
     DirectoryEntry,
+    Entry,
     HeaderEntry,
     LabelEntry,
     Mode,
@@ -130,6 +131,34 @@ def reset_path_state(state: SessionState, path: Sequence[HistoryEvent]) -> None:
         apply_path_entry(state, entry)
 
 
+def missing_in_copy(present: SessionState, copy: SessionState) -> Iterator[Entry]:
+    """Yield what the copy of a path has to be told, so that there holds what holds in the session.
+
+    Place, model, mode, directories and approvals are the session's and not the path's. What was changed behind the end
+    of the path, or on a branch that was left, is in none of the copied lines: a stricter mode, an approval withdrawn.
+    """
+    if copy.cwd and copy.cwd != present.cwd:  # without one the copy's header says where it works
+        yield MovedEntry(cwd=present.cwd, folder=present.folder)
+    model, effort = present.own_model or (present.model, present.effort)
+    if model and (model, effort) != (copy.own_model or (copy.model, copy.effort)):
+        yield ModelEntry(model=model, effort=effort)
+    if present.mode is not None and copy.mode != present.mode:
+        yield ModeEntry(mode=present.mode)
+    for place in copy.directories:
+        if place not in present.directories:
+            yield DirectoryEntry(path=place, withdrawn=True)
+    for place in present.directories:
+        if place not in copy.directories:
+            yield DirectoryEntry(path=place)
+    held, copied = ({_answer(entry) for entry in state.approvals} for state in (present, copy))
+    for entry in copy.approvals:
+        if _answer(entry) not in held:
+            yield msgspec.structs.replace(entry, withdrawn=True)
+    for entry in present.approvals:
+        if _answer(entry) not in copied:
+            yield entry
+
+
 def _approved_plan(path: Sequence[HistoryEvent]) -> str:
     """Return the newest approved plan, unless a todo list was done after it."""
     for entry in newest_of_kind(path, PlanEntry, TodoEntry):
@@ -170,9 +199,13 @@ def _title(state: SessionState, entry: TitleEntry) -> None:
 
 
 def _approval(state: SessionState, entry: ApprovalEntry) -> None:
-    same = (entry.tool, entry.pattern, entry.form, entry.effect)
-    others = tuple(known for known in state.approvals if (known.tool, known.pattern, known.form, known.effect) != same)
+    others = tuple(known for known in state.approvals if _answer(known) != _answer(entry))
     state.approvals = others if entry.withdrawn else (*others, entry)
+
+
+def _answer(entry: ApprovalEntry) -> tuple[str, str, str, str]:
+    """Return what makes two approvals the same one."""
+    return entry.tool, entry.pattern, entry.form, entry.effect
 
 
 def _directory(state: SessionState, entry: DirectoryEntry) -> None:
