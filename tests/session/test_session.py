@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 
@@ -252,6 +253,23 @@ def test_what_calls_cost_that_left_no_entry_is_kept_until_it_may(tmp_path):
     opened.flush_held_usage()
     assert [entry.usage for entry in opened.path() if isinstance(entry, UsageEntry)] == [Usage(input=5, output=3)]
     assert reopen(opened).usage == Usage(input=5, output=3)
+
+
+def test_what_was_held_counts_once_where_a_kill_came_between_its_entry_and_the_metadata(tmp_path):
+    session = new_session(tmp_path)
+    session.append(user("one"))
+    session.hold_usage(Usage(input=5))
+    session.flush_held_usage()
+    killed = tmp_path / "killed"
+    shutil.copytree(session.directory, killed)
+    for _ in range(2):
+        opened = Session.open(killed, durability="none")
+        assert opened.usage == Usage(input=5)
+        opened.flush_held_usage()
+        opened.close()
+    opened = Session.open(killed, durability="none")
+    opened.hold_usage(Usage(output=3))
+    assert reopen(opened).usage == Usage(input=5, output=3), "what is held anew counts"
 
 
 def test_outputs_have_safe_and_unique_names(tmp_path):

@@ -45,7 +45,7 @@ from tenuto.session.agents import (
     remove_agents,
 )
 from tenuto.session.errors import Owner, SessionError, SessionNewer, SessionReadOnly, SessionUnreadable
-from tenuto.session.library.meta import META_NAME, Keeping, Loaded, Meta, load_session
+from tenuto.session.library.meta import META_NAME, UNFINISHED, Keeping, Loaded, Meta, load_session
 from tenuto.session.log.history import INDEX_NAME, History, LoadCount, StoredIndex
 from tenuto.session.log.lock import LOCK_NAME, SessionLock
 from tenuto.session.log.log import LOG_NAME, Damage, Durability, LogWriter
@@ -505,7 +505,7 @@ class Session:
         """Write what is held as a `usage` entry, if anything is."""
         if self.held_usage != Usage():
             usage, self.held_usage = self.held_usage, Usage()
-            self.append(UsageEntry(usage=usage, purpose="unfinished calls"))
+            self.append(UsageEntry(usage=usage, purpose=UNFINISHED))
 
     # --- reading ---
 

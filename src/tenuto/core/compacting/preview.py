@@ -88,6 +88,7 @@ def accept_pending(live: LiveSession, summary: str = "") -> None:
         proposal = _revised(proposal, summary, current)
     live.compaction.pending = None
     append(live, msgspec.structs.replace(proposed, proposal=_charged(live.session, pending, proposal)))
+    live.session.save_meta()  # the entry has the cost now: killed later, the session must not hold it as well
 
 
 def _revised(proposal: Proposal, summary: str, current: CurrentContext) -> Proposal:

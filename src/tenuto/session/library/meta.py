@@ -15,7 +15,7 @@ from typing import BinaryIO
 import msgspec
 
 from tenuto.private_files import replace_file
-from tenuto.protocol.entry import BranchEntry, HeaderEntry
+from tenuto.protocol.entry import BranchEntry, HeaderEntry, UsageEntry
 from tenuto.protocol.usage import Usage
 from tenuto.session.log.history import History, IndexWriter, StoredIndex, log_check, read_index, remove_index
 from tenuto.session.log.log import LOG_NAME, Damage, LogLine, LogWriter, Place, read_log, scan_log
@@ -26,6 +26,8 @@ from tenuto.text.writable import to_json
 
 META_NAME = "meta.json"
 META_VERSION = 3
+UNFINISHED = "unfinished calls"
+"""The purpose of the `usage` entry that takes over what the metadata holds."""
 _NO_SUM = "00000000"
 _SUM_KEY = b'"sum":"'
 
@@ -201,6 +203,8 @@ def load_session(directory: Path) -> Loaded:
         believed = believed_meta(directory, file)
         history = History(directory / LOG_NAME, list(index.blocks))
         meta = believed or Meta()
+        stored = believed or read_meta(directory) or Meta()
+        held = stored.held_usage or Usage()
         folded, known = meta.size, history.place.offset
         start = _start(history, min(folded, known))
         length = file.seek(0, os.SEEK_END)
@@ -209,6 +213,8 @@ def load_session(directory: Path) -> Loaded:
             if line.offset >= known:
                 history.add_line(line)
             if line.offset >= folded:
+                if _has_written(line, stored):
+                    held = Usage()
                 _fold(meta, line)
     tree = Tree(history)
     if meta.path_stale:
@@ -217,7 +223,7 @@ def load_session(directory: Path) -> Loaded:
         header=_find_header(directory, history, believed),
         tree=tree,
         state=meta.state,
-        held_usage=_held_usage(directory, believed),
+        held_usage=held,
         index=index,
         unfolded=max(0, length - folded),
     )
@@ -239,10 +245,16 @@ def _fold(meta: Meta, line: LogLine) -> None:
         meta.path_stale = meta.path_stale or isinstance(entry, BranchEntry)
 
 
-def _held_usage(directory: Path, believed: Meta | None) -> Usage:
-    """Return what calls cost that are not in the log; known even where the rest of the metadata is out of date."""
-    meta = believed or read_meta(directory)
-    return (meta.held_usage if meta is not None else None) or Usage()
+def _has_written(line: LogLine, stored: Meta) -> bool:
+    """Say whether a line has what the metadata holds still, because the process was killed before it was saved again.
+
+    What it holds counts even where the rest of it is out of date; one without a seq does not say what came before.
+    """
+    entries = (record.entry for record in line.records)
+    is_known = stored.held_usage is not None and stored.seq > 0
+    return is_known and any(
+        isinstance(entry, UsageEntry) and entry.purpose == UNFINISHED and entry.seq > stored.seq for entry in entries
+    )
 
 
 def _find_header(directory: Path, history: History, meta: Meta | None) -> HeaderEntry:
