@@ -552,7 +552,7 @@ async def test_resume_shows_how_a_session_began_and_offers_those_of_other_direct
 
 async def test_jobs_are_listed_read_and_ended(tmp_path: Path) -> None:
     def script(request: Request) -> Reply:
-        if any(item.kind == "result" for item in request.turn):
+        if any(item.kind == "result" for item in request.items):
             return Reply("Started.")
         command = "printf 'up\\033[2Jand running\\n'; sleep 300"
         return Reply("Starting.", tool_calls=[Call("bash", {"command": command, "background": True})])
