@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tenuto.core import indexing
 from tenuto.core.transcript import recent_events
+from tenuto.protocol.event import SessionOpenedEvent
 from tenuto.protocol.message import AssistantMessage, UserMessage
 from tenuto.protocol.part import TextPart
 from tenuto.session.log import log
@@ -18,7 +22,7 @@ from tenuto.session.search.needs import words_needed
 from tenuto.session.session import Session
 from tenuto.tool.search.record import Question, recall
 from tenuto.tool.search.search import Stop
-from tests.growth.counting import LARGE, SMALL, bytes_of, calls_of, python_calls
+from tests.growth.counting import LARGE, SMALL, Count, bytes_of, calls_of, python_calls
 from tests.session.long import write_many, write_session
 
 STEPS = 40
@@ -50,7 +54,9 @@ def test_r069_entries_decoded_when_a_session_is_gone_on_with(directories: Sizes)
 
 
 class Live:
-    """What the transcript asks for."""
+    """What the transcript and the growing index ask for."""
+
+    interactive = True
 
     def __init__(self, session: Session) -> None:
         self.id = session.id
@@ -121,6 +127,40 @@ def test_s8_entries_decoded_by_a_search_for_words_that_no_entry_has_together(
             assert answer.startswith("Nothing found. No entry has all the words")
         session.close()
     assert max(decoded.values()) <= 4, "no more in the long one"
+
+
+async def test_s8_blocks_indexed_beside_keys(directories: Sizes, monkeypatch: pytest.MonkeyPatch):
+    """A key ends the step that runs beside it with its block, and no other begins while the user types."""
+    monkeypatch.setattr(index, "WORTH_BYTES", 0)
+    monkeypatch.setattr(indexing, "REST", 0.0)
+    real, blocks = index._Writer.add_block, {}
+    for entries, directory in directories.items():
+        session, count = Session.open(directory), Count()
+        history, live = session.path().history, Live(session)
+        growing = indexing.Indexing(lambda live=live: live)  # type: ignore[arg-type,return-value]
+
+        def add_block(*arguments: Any, growing: indexing.Indexing = growing, count: Count = count) -> None:
+            count.number += 1
+            monkeypatch.setattr(indexing, "QUIET", 3600.0)
+            growing.note_user()
+            real(*arguments)
+
+        monkeypatch.setattr(index._Writer, "add_block", add_block)
+        monkeypatch.setattr(indexing, "QUIET", 0.0)
+        growing.note(SessionOpenedEvent(session_id=session.id, cwd="/", model="m", mode="ask", directory="/"))
+        async with asyncio.timeout(60):
+            while (found := index.open_search(history)) is None:
+                await asyncio.sleep(0.01)
+        found.close()
+        await asyncio.sleep(0.1)
+        growing.stop()
+        blocks[entries] = count.number
+        monkeypatch.setattr(index._Writer, "add_block", real)
+        while index.search_index_lags(history):
+            session.grow_search(lambda: False)
+        assert found.position == history.blocks[0].position_after, "what was done by then is kept"
+        session.close()
+    assert set(blocks.values()) == {1}
 
 
 PROBE = """

@@ -26,7 +26,7 @@ from tenuto.tui.complete.commands import ghost_hint
 from tenuto.tui.machine.step import DeltaBuffer
 from tenuto.tui.runner import FLUSH_INTERVAL, Runner
 from tenuto.tui.state.effects import DraftSet, ItemAdded, ItemChanged, Quit, ScreenEffect
-from tenuto.tui.state.intents import Cancel, DraftChanged, Escape, HistoryPrevious, SendDraft, SendText
+from tenuto.tui.state.intents import Cancel, DraftChanged, Escape, HistoryPrevious, SendDraft, SendText, Tick
 from tenuto.tui.state.item import AssistantItem, NoticeItem, ShellItem, UserItem
 from tests.tui.machine.driving import SESSION, approval, opened, queue, started, user
 
@@ -46,10 +46,14 @@ class Core:
         self.subscribe = self.bus.subscribe
         self.brought: tuple[Command, ...] = ()
         self.mentionable: tuple[Choice, ...] = ()
+        self.acts = 0
 
     @staticmethod
     def _raise(failure: Exception) -> None:
         raise failure
+
+    def note_user(self) -> None:
+        self.acts += 1
 
     async def submit(self, operation: AnyOperation) -> str:
         if self.error:
@@ -231,6 +235,14 @@ async def test_nothing_that_was_entered_is_lost_when_the_core_fails(stage, text)
 async def test_prompts_are_handed_over_in_order(stage):
     await asyncio.gather(*(stage.runner.submit_user_input(f"p{number}") for number in range(20)))
     assert [parts[0].text for parts, _ in stage.core.prompts] == [f"p{number}" for number in range(20)]
+
+
+async def test_the_core_hears_of_each_key_and_of_no_clock(stage):
+    before = stage.core.acts
+    for typed in ("a", "ab"):
+        stage.runner.handle(DraftChanged(typed, len(typed)))
+    stage.runner.handle(Tick())
+    assert stage.core.acts - before == 2
 
 
 async def test_outcomes_of_commands_are_acted_on(stage):

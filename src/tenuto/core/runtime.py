@@ -184,6 +184,10 @@ class Runtime:
         if names is not None:
             live.notify(f"Extensions: {', '.join(names) or 'none'}")
 
+    def note_user(self) -> None:
+        """The user does something: what can wait is not done beside it."""
+        self._indexing.note_user()
+
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Add a listener; it is called on the event loop, in order. Returns what takes it away."""
         return self.bus.subscribe(listener)

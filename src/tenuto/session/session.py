@@ -549,14 +549,14 @@ class Session:
         """Return the entries of all branches in file order, without headers."""
         return self._tree.everything
 
-    def grow_search(self) -> tuple[int, int]:
+    def grow_search(self, may_go_on: Callable[[], bool] = lambda: True) -> tuple[int, int]:
         """Put the next stretch of a long log into its search index; return how many bytes are in it, and could be.
 
-        Call it in a thread. It changes nothing that the session is.
+        Call it in a thread. It changes nothing that the session is. Once `may_go_on` says no, it ends with its block.
         """
         from tenuto.session.search.index import grow_search
 
-        return grow_search(self._tree.history)
+        return grow_search(self._tree.history, may_go_on)
 
     @property
     def has_content(self) -> bool:

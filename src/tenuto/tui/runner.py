@@ -84,6 +84,11 @@ class LateRuntime:
         """Its session is open: let through what waited."""
         self._opened.set()
 
+    def note_user(self) -> None:
+        """The user does something; nothing that could wait is done before there is a runtime."""
+        if self._runtime is not None:
+            self._runtime.note_user()
+
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Call `listener` for every event; returns what ends that."""
         self._listeners.append(listener)
@@ -196,6 +201,10 @@ class RuntimePort(Protocol):
     @property
     def temporary(self) -> bool:
         """Whether nothing of what is said may stay on the disk (`--no-session`)."""
+        ...
+
+    def note_user(self) -> None:
+        """The user does something."""
         ...
 
     def subscribe(self, listener: Callable[[AnyEvent], None]) -> Callable[[], None]:
@@ -315,6 +324,8 @@ class Runner:
 
         May be called from within `apply_effects`: it then comes next.
         """
+        if not isinstance(intent, intents.Tick):
+            self._runtime.note_user()
         self._feed(intent)
 
     async def submit_user_input(self, text: str, images: Sequence[ImagePart] = ()) -> None:

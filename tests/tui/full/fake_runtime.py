@@ -41,10 +41,14 @@ class FakeRuntime:
         self.arguments: tuple[Choice, ...] = ()
         self.brought: tuple[Command, ...] = ()
         self.mentionable: tuple[Choice, ...] = ()
+        self.acts = 0
 
     def subscribe(self, listener: Callable[[AnyEvent], None]) -> Callable[[], None]:
         self.listeners.append(listener)
         return lambda: self.listeners.remove(listener)
+
+    def note_user(self) -> None:
+        self.acts += 1
 
     def emit(self, *events: AnyEvent) -> None:
         for event in events:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -224,9 +224,10 @@ def search_index_lags(history: History) -> bool:
     return index.position < history.blocks[-1].position_after
 
 
-def grow_search(history: History) -> tuple[int, int]:
+def grow_search(history: History, may_go_on: Callable[[], bool] = lambda: True) -> tuple[int, int]:
     """Take a step: put the next blocks of the log into the index, which is made where there is none that fits.
 
+    `may_go_on` is asked after each block; what is done by then is kept, so each step comes further.
     Returns how many bytes of the log are in it, and how many could be; the same two where nothing can be done.
     A process that is killed meanwhile leaves the index as it was. Call it in a thread.
     """
@@ -240,7 +241,7 @@ def grow_search(history: History) -> tuple[int, int]:
     path = history.log.parent / SEARCH_NAME
     for _ in range(2):
         try:
-            return _grow(path, history), whole
+            return _grow(path, history, may_go_on), whole
         except sqlite3.OperationalError as error:
             if "no such" not in str(error) and "malformed" not in str(error):
                 break  # somebody else writes, the disk is full, no FTS5 here
@@ -263,7 +264,7 @@ class _DoesNotFitError(Exception):
     """An index is of another version, or of another log."""
 
 
-def _grow(path: Path, history: History) -> int:
+def _grow(path: Path, history: History, may_go_on: Callable[[], bool]) -> int:
     """Raises `sqlite3.Error`, `OSError`, and `_DoesNotFitError`."""
     os.close(open_private(path, os.O_RDWR | os.O_CREAT))
     connection = _connect(path)
@@ -281,7 +282,7 @@ def _grow(path: Path, history: History) -> int:
             for block in history.blocks[covered.blocks :]:
                 log.seek(block.offset)
                 writer.add_block(block, log.read(block.size))
-                if block.end - first + writer.output_bytes >= STEP_BYTES:
+                if block.end - first + writer.output_bytes >= STEP_BYTES or not may_go_on():
                     break
             end = writer.finish(log)
         connection.execute("COMMIT")
