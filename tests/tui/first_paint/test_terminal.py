@@ -38,6 +38,20 @@ sys.argv = ["tenuto", *{arguments!r}]
 main.main()
 """
 
+WITHOUT_CHILD = """
+import os, sys, time
+fork = os.fork
+def fail():
+    os.fork = fork
+    raise BlockingIOError(11, "no process is left")
+os.fork = fail
+while not os.path.exists("go"):
+    time.sleep(0.01)
+from tenuto.cli.main import main
+sys.argv = ["tenuto", "--model", "offline/tenuto"]
+main()
+"""
+
 
 def failing(what: str, *arguments: str) -> tuple[str, ...]:
     return (sys.executable, "-c", LATE_IMPORT.format(what=what, arguments=arguments))
@@ -97,6 +111,16 @@ def test_keys_are_echoed_before_the_front_end_is_there(tmp_path: Path) -> None:
         while "❯ aéb" not in program.screen() and time.monotonic() < deadline:
             program.read(0.02)
         assert "❯ aéb" in program.screen()
+
+
+def test_what_was_typed_before_is_in_the_first_frame_and_kept_where_no_process_is_left(tmp_path: Path) -> None:
+    with Pseudo(tmp_path, (sys.executable, "-c", WITHOUT_CHILD)) as program:
+        program.type(b"typed early")
+        (tmp_path / "go").touch()
+        program.read_until(b"\x1b[?2026l")
+        early, _, rest = program.output.partition(b"\x1b[?2026h")
+        assert replay(early).display[ROWS - 2].startswith("❯ typed early")
+        assert replay(early + rest).display[ROWS - 2].startswith("❯ typed early")
 
 
 def at_first_paint(folder: Path, *arguments: str) -> set[str]:

@@ -78,6 +78,7 @@ class EarlyReader:
         self._answer = -1
         self._handed_over = False
         self._child_left = False
+        self._typed = Handover()
 
     @property
     def found(self) -> list[int | list[bytes]]:
@@ -90,19 +91,35 @@ class EarlyReader:
         return self._screen.asked
 
     def start(self) -> None:
-        """Let the child have the keyboard. Raises OSError when there can be no child; the caller goes on without."""
+        """Show the first frame and let the child have the keyboard. Raises OSError when the terminal is gone.
+
+        What was typed before is read here: a child takes 3 ms to begin, and the frame shows it at once.
+        """
         stop, self._wake = os.pipe()
         self._answer, answer = os.pipe()
-        child = os.fork()
-        if child == 0:
-            status = 1
-            try:
-                os.close(self._wake)
-                os.close(self._answer)
-                status = _Child(self._screen, stop, answer).run()
-            finally:
-                os._exit(status)
+        editor, keyboard = EarlyEditor(self._screen.columns), self._screen.open_keyboard()
+        if 0 in select.select([0], [], [], 0.0)[0] and _is_ours():
+            _feed(editor, keyboard, cooked=True)
+        self._screen.begin(editor.text, editor.cursor)
+        try:
+            child = os.fork()
+        except OSError:  # nothing echoes then, and what was read is kept
+            child = 0
+            self._typed = Handover(editor.text, editor.cursor, editor.rest, tuple(editor.sent))
+            os.close(self._wake)
+            os.close(self._answer)
+        else:
+            if child == 0:
+                status = 1
+                try:
+                    os.close(self._wake)
+                    os.close(self._answer)
+                    status = _Child(self._screen, editor, keyboard, stop, answer).run()
+                finally:
+                    os._exit(status)
         self._child = child
+        if keyboard:
+            os.close(keyboard)
         os.close(stop)
         os.close(answer)
         _signal.signal(_signal.SIGCHLD, self._child_ended)
@@ -153,7 +170,7 @@ class EarlyReader:
                 _signal.signal(number, _signal.SIG_DFL)
         self._handed_over = True
         if not self._child:
-            return Handover()
+            return self._typed
         self._tell(STOP)
         answer = b""
         try:
@@ -224,12 +241,12 @@ class EarlyReader:
 class _Child:
     """The child's side: one loop over the keyboard, the pipe to us, and changes of the screen's size."""
 
-    def __init__(self, screen: EarlyScreen, stop: int, answer: int) -> None:
+    def __init__(self, screen: EarlyScreen, editor: EarlyEditor, keyboard: int, stop: int, answer: int) -> None:
         self._screen = screen
+        self._editor = editor
+        self._keyboard = keyboard
         self._stop = stop
         self._answer = answer
-        self._editor = EarlyEditor(screen.columns)
-        self._keyboard = screen.open_keyboard()
         self._resized, self._wake = os.pipe()
         os.set_blocking(self._wake, False)
         # What ends or stops the program is the parent's to hear; the pipe says what is to be done, and when it is gone.
@@ -252,9 +269,6 @@ class _Child:
     def _loop(self) -> int:
         editor = self._editor
         sources = [0, self._stop, self._resized]
-        if 0 in self._wait(sources, 0.0):
-            # Typed before the terminal was raw.
-            self._read(cooked=True)
         while True:
             if editor.interrupted:
                 self._leave()
@@ -270,7 +284,7 @@ class _Child:
             if self._resized in ready:
                 self._resize()
             if 0 in ready:
-                self._read(cooked=False)
+                self._read()
             elif not ready:
                 editor.give_up_waiting()
 
@@ -290,20 +304,14 @@ class _Child:
         self._screen.go_on(self._editor.text, self._editor.cursor)
         self._editor.columns = self._screen.columns
 
-    def _read(self, *, cooked: bool) -> None:
+    def _read(self) -> None:
         if not _is_ours():
             os.kill(0, _signal.SIGTTIN)  # what reading would do; but that would wait for a key once we go on
             if 0 not in self._wait([0], 0.0):
                 return
-        try:
-            data = os.read(self._keyboard, READ_BYTES)
-        except BlockingIOError:  # the shell has read it
-            return
-        if not data:
-            raise OSError("the terminal is gone")
         editor, background = self._editor, self._editor.background
         before = editor.text, editor.cursor
-        editor.feed(data, cooked=cooked)
+        _feed(editor, self._keyboard)
         if before != (editor.text, editor.cursor):
             self._screen.show(editor.text, editor.cursor)
         if background != editor.background:
@@ -320,7 +328,7 @@ class _Child:
             due = self._screen.asked and not self._editor.answered
             if not (due and self._wait([0], self._screen.answer_timeout)):
                 return
-            self._read(cooked=False)
+            self._read()
 
     def _obey(self, word: bytes) -> None:
         editor, screen = self._editor, self._screen
@@ -366,6 +374,17 @@ class _Child:
         return 0
 
 
+def _feed(editor: EarlyEditor, keyboard: int, *, cooked: bool = False) -> None:
+    """Let the editor have what was typed. Raises OSError when the terminal is gone."""
+    try:
+        data = os.read(keyboard, READ_BYTES)
+    except BlockingIOError:  # the shell has read it
+        return
+    if not data:
+        raise OSError("the terminal is gone")
+    editor.feed(data, cooked=cooked)
+
+
 def _is_ours() -> bool:
     try:
         return os.tcgetpgrp(0) == os.getpgrp()
@@ -393,7 +412,7 @@ def begin_early(front_end: str, mode: str) -> EarlyReader | None:
         waits = [*ends, _signal.SIGTSTP, _signal.SIGCONT]
         _signal.pthread_sigmask(_signal.SIG_BLOCK, waits)
         try:
-            screen.begin()
+            screen.take()
             reader = EarlyReader(screen)
             reader.start()
             add_last_act(reader.close)

@@ -74,13 +74,16 @@ class EarlyScreen:
         """Seconds after which another width is painted for, if it stays."""
         return self._picture.settling
 
-    def begin(self) -> None:
-        """Take the terminal and show the empty frame. What was typed before stays in its queue (TCSANOW).
+    def take(self) -> None:
+        """Make the terminal raw. What was typed before stays in its queue (TCSANOW).
 
         Raises termios.error or OSError when the terminal does not let itself be taken.
         """
         self._make_raw()
-        self.write(self._picture.begin(self._size, self._look, "", 0) + (QUERY if self.asked else ""))
+
+    def begin(self, text: str, cursor: int) -> None:
+        """Show the first frame, with what was typed before. Raises OSError when the terminal is gone."""
+        self.write(self._picture.begin(self._size, self._look, text, cursor) + (QUERY if self.asked else ""))
 
     def go_on(self, text: str, cursor: int) -> None:
         """Take the terminal again, after `leave`."""
