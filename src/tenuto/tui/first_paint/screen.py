@@ -74,24 +74,21 @@ class EarlyScreen:
         """Seconds after which another width is painted for, if it stays."""
         return self._picture.settling
 
-    def take(self) -> None:
-        """Make the terminal raw. What was typed before stays in its queue (TCSANOW).
-
-        Raises termios.error or OSError when the terminal does not let itself be taken.
-        """
-        self._make_raw()
-
     def begin(self, text: str, cursor: int) -> None:
         """Show the first frame, with what was typed before. Raises OSError when the terminal is gone."""
         self.write(self._picture.begin(self._size, self._look, text, cursor) + (QUERY if self.asked else ""))
 
     def go_on(self, text: str, cursor: int) -> None:
         """Take the terminal again, after `leave`."""
-        self._make_raw()
+        self.take()
         self._find_size_again()
         self.write(self._picture.begin(self._size, self._look, text, cursor))
 
-    def _make_raw(self) -> None:
+    def take(self) -> None:
+        """Make the terminal raw. What was typed before stays in its queue (TCSANOW).
+
+        Raises termios.error or OSError when the terminal does not let itself be taken.
+        """
         raw = [one.copy() if isinstance(one, list) else one for one in self.found]
         for place, flags in (
             (LOCAL, termios.ECHO | termios.ICANON | termios.IEXTEN | termios.ISIG),
