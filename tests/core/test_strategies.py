@@ -132,6 +132,23 @@ async def test_hiding_is_a_view_edit_that_survives_a_restart_and_can_be_undone(t
             assert list(later.session.get_llm_history()) == hidden
 
 
+async def test_r001_where_a_strategy_leaves_a_full_window_as_it_is_the_ladder_stands_in(tmp_path):
+    """Hiding alone has nothing to hide in a talk without calls; the prompt was given back, or sent and refused."""
+    script = [Reply("fine " * 250)] * 40
+
+    def answer(request: Request) -> Reply:
+        return Reply(SUMMARY) if is_summary_request(request) else script.pop()
+
+    options = {"window": 10_000, "listed_window": 10_000}
+    async with agent(tmp_path, answer, options=options, compaction=ToolResultHidingCompaction()) as running:
+        for number in range(30):
+            settled = await running.ask(f"question {number} " + "because " * 60)
+            assert settled.outcome == "completed", settled.error
+        assert not running.server.refusals
+        assert {entry.rung for entry in entries(running, CompactionEntry)} <= {"same prefix", "serialised", "digest"}
+        assert entries(running, CompactionEntry)
+
+
 async def test_hiding_first_and_a_summary_when_nothing_is_left_to_hide(tmp_path):
     script, tokens = reads(9, 2_000)
     write_file(tmp_path, tokens)

@@ -265,6 +265,20 @@ async def test_f9_a_served_request_proves_an_unknown_window_larger(tmp_path):
         assert live.budget().trigger > 563_000, "the trigger follows"
 
 
+async def test_r001_a_request_that_leaves_no_room_is_compacted_though_one_failed_before(tmp_path):
+    """After a failure the next waits for a tenth more; the window may be full before that."""
+    async with agent(tmp_path, talk(), options={"window": 10_000, "listed_window": 10_000}) as running:
+        live = running.runtime.live
+        await running.ask("one")
+        due = []
+        for _ in range(40):
+            live.compaction.automatic.note_failed(live.budget().window)
+            due.append((live.budget().has_no_room(live.measure().tokens), live.is_compaction_due()))
+            live.session.append(user("because " * 150))
+        assert all(full == is_due for full, is_due in due)
+        assert {full for full, _ in due} == {False, True}
+
+
 async def test_f9_the_panel_tells_when_no_automatic_compaction_comes(tmp_path):
     """daily-user.md F9: the panel said "on" where they had been stopped or waited."""
     async with agent(tmp_path, talk()) as running:

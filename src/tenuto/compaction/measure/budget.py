@@ -83,6 +83,10 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
         left = self.window - request_tokens - self.margin
         return left - min(uncounted_tokens // ESTIMATE_ERROR_DIVISOR, max(left, 0) // 2)
 
+    def has_no_room(self, request_tokens: int) -> bool:
+        """Say whether a request of so many tokens would be refused: nothing is left for an answer."""
+        return self.known and self.room_behind(request_tokens) < MIN_OUTPUT
+
 
 class Allowance(msgspec.Struct, frozen=True, kw_only=True):
     """How the room after a compaction is shared out; `free` is what fixed parts and the queue leave of the target.

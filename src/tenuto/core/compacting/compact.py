@@ -273,7 +273,8 @@ async def _checked_proposal(context: BoundContext, strategy: CompactionStrategy)
         outcome = output
     else:
         outcome = outcome_of(output, current, name_of(strategy))
-    if outcome is None and context.reason == "overflow" and type(strategy) is not LadderCompaction:
+    is_full = context.reason == "threshold" and current.budget.has_no_room(current.size.tokens)
+    if outcome is None and (is_full or context.reason == "overflow") and type(strategy) is not LadderCompaction:
         return await _checked_proposal(context, LadderCompaction())  # the request cannot be made as it is
     if outcome is None:
         raise NothingLeftError("the strategy leaves everything as it is")

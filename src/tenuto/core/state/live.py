@@ -388,15 +388,15 @@ class LiveSession(SessionServices, frozen=True, eq=False, kw_only=True):
     def is_compaction_due(self) -> bool:
         """Say whether an automatic compaction is due now: the same number that the footer shows (R-024).
 
-        Where no compaction comes under the trigger, it waits for the limit that one can come under. What is over the
-        window would be lost: then it is tried although earlier ones were of little use.
+        Where no compaction comes under the trigger, it waits for the limit that one can come under. What leaves no
+        room for an answer would be refused: then it is tried although earlier ones failed or were of little use.
         """
         size, budget = self.measure(), self.budget()
         limited = aim_for(budget, size.fixed + size.queued)
         if not should_compact_threshold(size, limited, self.settings.compaction):
             return False
-        is_over_window = budget.known and size.tokens >= budget.window
-        return self.compaction.automatic.may_run(size.tokens) or (is_over_window and self.compaction.automatic.may_save)
+        automatic = self.compaction.automatic
+        return automatic.may_run(size.tokens) or (budget.has_no_room(size.tokens) and automatic.may_save)
 
     def is_preparation_due(self) -> bool:
         """Say whether the next compaction is so near that its summary is to be written beside the task."""
