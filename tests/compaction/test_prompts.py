@@ -9,7 +9,7 @@ from tenuto.compaction.summary.prompts import (
     prompts_from,
     summariser_system,
 )
-from tenuto.config.settings import PromptSettings
+from tenuto.config.settings import CompactionSettings, PromptSettings
 
 HEADINGS = [
     "## Goal",
@@ -51,9 +51,17 @@ def test_the_order_is_conversation_previous_summary_instructions_focus():
 
 
 def test_settings_replace_single_prompts():
-    prompts = prompts_from(PromptSettings(first="my own", summary_prefix="before entry {seq}"))
+    own = PromptSettings(first="my own", summary_prefix="before entry {seq}", check="ask so")
+    prompts = prompts_from(CompactionSettings(prompts=own))
     assert (prompts.first, prompts.summary_prefix) == ("my own", "before entry {seq}")
+    assert prompts.check == "ask so"
     assert prompts.update == Prompts().update
+    assert prompts_from(CompactionSettings()) == Prompts()
+
+
+def test_what_is_left_out_is_not_asked_about_where_that_is_switched_off():
+    prompts = prompts_from(CompactionSettings(check=False, prompts=PromptSettings(check="ask so")))
+    assert prompts.check == ""
 
 
 def test_r035_r041_the_prompts_ask_for_what_was_cancelled_and_give_quoted_text_no_orders():

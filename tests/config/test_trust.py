@@ -34,12 +34,12 @@ WITH_TRUST = frozenset(
             f"compaction.{key}"
             for key in (
                 *("enabled", "reserve_tokens", "keep_recent_tokens", "max_summary_tokens", "user_message_tokens"),
-                *("model", "remote", "idle", "ahead", "background", "same_prefix", "tool"),
+                *("model", "remote", "idle", "ahead", "background", "same_prefix", "check", "tool"),
             )
         ),
         *(
             f"compaction.prompts.{key}"
-            for key in ("system", "first", "update", "turn_prefix", "same_prefix", "summary_prefix", "branch")
+            for key in ("system", "first", "update", "turn_prefix", "same_prefix", "check", "summary_prefix", "branch")
         ),
         "agent.final_check",
         "agent.job_wait",

@@ -132,6 +132,8 @@ class PromptSettings(Section, frozen=True, kw_only=True):
     same_prefix: str = ""
     """How the conversation's own model is asked for a summary in place, and what a provider that compacts by itself is
     told. What stays word for word and how long the summary may be is added."""
+    check: str = ""
+    """How a model is asked about lines of its earlier notes that the new ones leave out; the lines are added."""
     summary_prefix: str = ""
     """What introduces the summary to the working model; `{seq}` becomes the last summarised entry."""
     branch: str = ""
@@ -172,6 +174,9 @@ class CompactionSettings(Section, frozen=True, kw_only=True):
     same_prefix: bool = True
     """While the provider's prefix cache is warm, the present model summarises in place: the next step's request with
     one message more. Off: always from a transcript."""
+    check: bool = True
+    """Where a new summary leaves out decisions, next steps or facts of the one before, the model is asked about them
+    once more, and what still holds stays word for word. Off: what it leaves out is gone from the view."""
     tool: bool = True
     """The agent has the `compact` tool: it may ask for a compaction between two parts of its work. A change holds for
     new sessions, and from the next compaction or `/reload` on."""

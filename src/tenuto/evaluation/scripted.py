@@ -16,7 +16,7 @@ from itertools import cycle
 from random import Random
 from typing import Any, Literal
 
-from tenuto.compaction.summary.prompts import SAME_PREFIX
+from tenuto.compaction.summary.prompts import CHECK, OVER, SAME_PREFIX
 from tenuto.evaluation.stories import FROM_USER, Fact, Kind, Step, View
 from tenuto.evaluation.wires import (
     NOTHING,
@@ -145,6 +145,7 @@ TOOL_CHARS = 30_000
 _LENGTH = re.compile(r"under (\d+) words")
 _KEPT_BY_PROGRAM: frozenset[Kind] = frozenset({"pin", "todo", "read", "modified", "buried", "content"})
 """What summarisers are told to leave out, or cannot know."""
+_LISTED = re.compile(r"^(\d+)\. (.*(?:\n  .*)*)", re.MULTILINE)
 _FAILURES = ("error", "refusal", "empty", "call")
 _BABBLE = ("The session is about a code base and things were done in it. " * 12, "I will now open the next file.")
 
@@ -222,9 +223,17 @@ class ScriptedModel:
         if size > limit:
             self.account.over.append(size)
             raise classify("scripted", 400, too_long(self.kind, size, self.window))
-        in_place = SAME_PREFIX in request.last_user
+        is_check = request.last_user.startswith(CHECK)
+        in_place = request.has_tools and (is_check or SAME_PREFIX in request.last_user)
         is_summary = in_place or not request.has_tools
-        reply = self._summarise(request, in_place) if is_summary else self._go_on(request, size)
+        if is_summary:
+            self.account.summaries += 1
+            if in_place:
+                same = sum(map(len, _common(self._sent if is_check else self._step_items, request.items)))
+                self.account.cached.append((same, sum(map(len, request.items))))
+            reply = self._check(request) if is_check else self._summarise(request)
+        else:
+            reply = self._go_on(request, size)
         shared = sum(count_item(item) for item in _common(self._sent, request.items))
         self._sent = request.items
         said = "".join((reply.text, *(str(call.arguments) for call in reply.calls)))
@@ -271,11 +280,7 @@ class ScriptedModel:
 
     # --- summaries ---
 
-    def _summarise(self, request: Request, in_place: bool) -> Reply:
-        self.account.summaries += 1
-        if in_place:
-            same = sum(map(len, _common(self._step_items, request.items)))
-            self.account.cached.append((same, sum(map(len, request.items))))
+    def _summarise(self, request: Request) -> Reply:
         match self._summariser:
             case "honest" | "lossy":
                 return Reply(text=self._write_notes(request))
@@ -283,6 +288,27 @@ class ScriptedModel:
                 return self._fail()
             case "babbling":
                 return Reply(text=next(self._babble))
+
+    def _check(self, request: Request) -> Reply:
+        """Answer what is asked about notes: it forgets of this as much as of everything else."""
+        if self._summariser in {"refusing", "babbling"}:
+            return self._fail() if self._summariser == "refusing" else Reply(text=next(self._babble))
+        lines = _LISTED.findall(request.last_user)
+        over = [number for number, line in lines if not any(fact.text in line for fact in self.facts)]
+        over = [number for number in over if self._remembers(f"line {number}")]
+        known = View((*request.texts[-2:],))
+        told = [fact for fact in self._told(View(request.texts)) if not known.has(fact.text)]
+        sections: dict[str, list[str]] = {}
+        for fact in told[: _words(request) // 12]:
+            sections.setdefault(_SECTION_OF.get(fact.kind, _CRITICAL), []).append(f"- {fact.text}")
+        body = ("\n".join((heading, *lines)) for heading, lines in sections.items())
+        return Reply(text="\n\n".join((f"## {OVER}\n{', '.join(over) or 'none'}", *body)))
+
+    def _told(self, view: View) -> list[Fact]:
+        """Return the facts of a request that come to mind, what results and answers said first."""
+        told = [fact for fact in reversed(self.facts) if fact.kind not in _KEPT_BY_PROGRAM and view.has(fact.text)]
+        told = [fact for fact in told if self._remembers(fact.text)]
+        return sorted(told, key=lambda fact: fact.kind in FROM_USER)
 
     def _fail(self) -> Reply:
         match next(self._failures):
@@ -297,13 +323,8 @@ class ScriptedModel:
 
     def _write_notes(self, request: Request) -> str:
         """Return notes with the facts that the request has, as many as the length allows: results and answers first."""
-        view = View(request.texts)
-        told = [fact for fact in reversed(self.facts) if fact.kind not in _KEPT_BY_PROGRAM and view.has(fact.text)]
-        if self._summariser == "lossy":
-            told = [fact for fact in told if self._draw(fact) < self._keeps]
-        told.sort(key=lambda fact: fact.kind in FROM_USER)
-        lengths = _LENGTH.findall(request.last_user)
-        room = int(lengths[-1]) * TOKENS_A_WORD - 60 if lengths else 1_000
+        told = self._told(View(request.texts))
+        room = _words(request) * TOKENS_A_WORD - 60
         sections: dict[str, list[str]] = {heading: [] for heading in _SECTIONS}
         for fact in told:
             line = f"- {fact.text}"
@@ -314,8 +335,10 @@ class ScriptedModel:
         body = ("\n".join((heading, *(lines or ["- none"]))) for heading, lines in sections.items())
         return "\n\n".join(("## Goal\nThe work goes on.", *body))
 
-    def _draw(self, fact: Fact) -> float:
-        return Random(f"{self._seed} {self.account.summaries} {fact.text}").random()
+    def _remembers(self, text: str) -> bool:
+        if self._summariser != "lossy":
+            return True
+        return Random(f"{self._seed} {self.account.summaries} {text}").random() < self._keeps
 
 
 _CONSTRAINTS = "## Constraints & Preferences"
@@ -328,6 +351,12 @@ _SECTION_OF: dict[Kind, str] = {
     "identifier": _CRITICAL,
     "error": "## Progress\n### Blocked",
 }
+
+
+def _words(request: Request) -> int:
+    """Return how many words are asked for."""
+    lengths = _LENGTH.findall(request.last_user)
+    return int(lengths[-1]) if lengths else 700
 
 
 def count_request(request: Request) -> int:

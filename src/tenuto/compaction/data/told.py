@@ -5,11 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
+from typing import NamedTuple
 
 from tenuto.compaction.data.wording import (
     MAX_SENTENCE,
+    Sentence,
+    Topic,
     is_announcement,
+    is_content,
     is_correction,
     is_decision,
     is_promise,
@@ -37,6 +41,7 @@ _NO_SENTENCE = re.compile(r"^[ \t]*(?:#{1,6} .*|\|.*|[-*+ \t]*(?:\*\*[^*\n]+\*\*
 """Headings, labels and rows of tables."""
 _QUESTION = ("?", "？", "؟")
 _INTRODUCTION = (":", "：")
+_PLAIN_WORD = re.compile(r"[^\W\d_]+")
 _LETTER = re.compile(r"[^\W\d_]")
 
 
@@ -61,9 +66,8 @@ def _sentences_of(answer: AssistantMessage) -> Iterator[tuple[str, str]]:
     In the same line, what names nothing itself does (a reason, mostly), what follows on something taken back, and two
     sentences of which neither is known for a decision or a promise: one thought is often told in two.
     """
-    text = _EMPHASIS.sub(r"\1", _NO_SENTENCE.sub("", _FENCED.sub("\n", text_of(answer.parts))))
+    text, spans = _statements(answer)
     calls = answer.tool_calls
-    spans = [span for span in sentences(text) if _is_statement(text[span.start : span.end], calls)]
     taken = 0
     for span, following in zip_longest(spans, spans[1:]):
         if span.start < taken:
@@ -76,6 +80,12 @@ def _sentences_of(answer: AssistantMessage) -> Iterator[tuple[str, str]]:
             if goes_with and "\n" not in whole and len(whole) <= MAX_SENTENCE:
                 said, taken = _plain(whole), following.end
         yield sentence, said
+
+
+def _statements(answer: AssistantMessage) -> tuple[str, list[Sentence]]:
+    """Return what an answer says, without code and headings, and where the sentences in it are that state something."""
+    text = _EMPHASIS.sub(r"\1", _NO_SENTENCE.sub("", _FENCED.sub("\n", text_of(answer.parts))))
+    return text, [span for span in sentences(text) if _is_statement(text[span.start : span.end], answer.tool_calls)]
 
 
 def _is_statement(text: str, calls: Sequence[ToolCallPart]) -> bool:
@@ -96,6 +106,56 @@ def _plain(text: str) -> str:
 def _has_sense(sentence: str) -> bool:
     """Say whether a sentence can be kept by itself."""
     return is_decided(sentence) or is_promise(sentence) or _NAMED.search(sentence) is not None
+
+
+class Told(NamedTuple):
+    """A sentence of an answer, and the answer's entry."""
+
+    seq: int
+    text: str
+
+
+def said_by(answer: AssistantMessage) -> Iterator[Told]:
+    """Yield the sentences of an answer, without code, headings and questions, in order."""
+    text, spans = _statements(answer)
+    for span in spans:
+        yield Told(answer.seq, _plain(text[span.start : span.end]))
+
+
+def latest_on(items: Iterable[str], told: Sequence[Told]) -> dict[str, Told]:
+    """Return the last of the sentences, which are in time order, that speaks of the same thing as each item."""
+    open_items = {item: _about(item) for item in items}
+    latest: dict[str, Told] = {}
+    for one in reversed(told):
+        if not open_items:
+            break
+        about = _about(one.text)
+        for item in [item for item, other in open_items.items() if _is_about_the_same(about, other)]:
+            latest[item] = one
+            del open_items[item]
+    return latest
+
+
+class _About(NamedTuple):
+    things: frozenset[str]
+    pairs: frozenset[tuple[str, str]]
+    topic: Topic
+
+
+def _about(sentence: str) -> _About:
+    return _About(_things(sentence), _pairs(sentence), topic_of(sentence))
+
+
+def _is_about_the_same(one: _About, other: _About) -> bool:
+    if not (one.things.isdisjoint(other.things) and one.pairs.isdisjoint(other.pairs)):
+        return True
+    return is_same_topic(one.topic, other.topic)
+
+
+def _pairs(sentence: str) -> frozenset[tuple[str, str]]:
+    """Return the words that stand next to each other, two by two: a thing is often named in two plain words."""
+    words = _PLAIN_WORD.findall(sentence.lower())
+    return frozenset((one, other) for one, other in pairwise(words) if is_content(one) and is_content(other))
 
 
 def is_decided(sentence: str) -> bool:

@@ -285,6 +285,11 @@ def topic_of(sentence: str) -> Topic:
     return Topic(frozenset(name.strip("`") for name in _NAME.findall(small)), frozenset(words))
 
 
+def is_content(word: str) -> bool:
+    """Say whether a word, in small letters, says what a sentence is about: it has four letters and is not common."""
+    return len(word) > 3 and word not in _COMMON
+
+
 def is_same_topic(one: Topic, other: Topic) -> bool:
     """Say whether two sentences speak of the same thing, so that the later one takes the place of the earlier one."""
     shared = len(one.words & other.words)

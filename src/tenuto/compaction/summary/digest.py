@@ -35,12 +35,13 @@ MIN_REQUEST = 20
 """Characters; a shorter text ("go on") states no goal."""
 CALL = "- Call: "
 NOTED = "- Said: "
+LAST_ANSWER = "The last answer in this part"
+GO_ON = "Go on with the latest request."
 LATEST_REQUEST = "Latest request"
 _LEAST_LINE = 100
 """Characters that a line of an error has in the smallest digest."""
 _TEXT = 600
 _LONG_TEXT = 1_500
-_LAST_ANSWER = "The last answer in this part"
 _COMMAND = re.compile(r"/\S+")
 _HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 _GOAL, _RULES = "## Goal", "## Constraints & Preferences"
@@ -176,9 +177,14 @@ def list_room(plan: CompactionPlan, session_data: SessionData) -> int:
 
 def sections_of(summary: str) -> dict[str, str]:
     """Return the text under each second-level heading of a summary."""
+    return dict(sections_in(summary))
+
+
+def sections_in(summary: str) -> list[tuple[str, str]]:
+    """Return each second-level heading of a summary and the text under it; one of two parts may have one twice."""
     pieces = _HEADING.split(summary)
     pairs = zip(pieces[1::2], pieces[2::2], strict=True)
-    return {name.strip(): body.partition(f"---\n\n{JOIN_LABEL}")[0].strip() for name, body in pairs}
+    return [(name.strip(), body.partition(f"---\n\n{JOIN_LABEL}")[0].strip()) for name, body in pairs]
 
 
 def _goal(entries: Sequence[Visible], earlier: dict[str, str], limit: int) -> list[str]:
@@ -216,7 +222,7 @@ def _progress(
     entries: Sequence[Visible], session_data: SessionData, earlier: dict[str, str], limit: int
 ) -> tuple[list[str], list[str], list[str], list[str]]:
     """Return what is done, the last calls, what is under way, and what is in the way."""
-    before = _subsections(earlier.get("Progress", ""))
+    before = subsections_of(earlier.get("Progress", ""))
     todo = {
         status: [item.text for item in session_data.todo if item.status == status] for status in ("done", "in_progress")
     }
@@ -267,7 +273,7 @@ def list_items(lines: Sequence[str]) -> list[str]:
     return items
 
 
-def _subsections(text: str) -> dict[str, list[str]]:
+def subsections_of(text: str) -> dict[str, list[str]]:
     """Return the lines under each third-level heading."""
     found: dict[str, list[str]] = {}
     lines: list[str] = []
@@ -302,7 +308,7 @@ def _next_steps(
 ) -> tuple[list[str], list[str]]:
     """Return what is open by the todo list, and what answers said was still to be done."""
     due = [item.text for item in session_data.todo if item.status in {"in_progress", "pending"}]
-    steps = [f"{number}. {text}" for number, text in enumerate(due, 1)] or ["1. Go on with the latest request."]
+    steps = [f"{number}. {text}" for number, text in enumerate(due, 1)] or [f"1. {GO_ON}"]
     before = [line for line in list_items(_lines(earlier.get("Next Steps", ""))) if line.startswith("- ")]
     promised = told(entries, lambda sentence: is_promise(sentence) and not is_decided(sentence))
     return steps, newest_by_topic(before, [f"- {sentence}" for sentence in promised])
@@ -312,11 +318,11 @@ def _critical(entries: Sequence[Visible], earlier: dict[str, str], limit: int) -
     """Return what an earlier summary has, under headings that are not ours too, and the last answer."""
     names = ("Critical Context", "Context Needed to Continue", *(name for name in earlier if name not in _KNOWN))
     carried = list_items([line for name in names for line in _lines(earlier.get(name, ""))])
-    answers = [item for item in carried if item.startswith(f"- {_LAST_ANSWER}: ")]
+    answers = [item for item in carried if item.startswith(f"- {LAST_ANSWER}: ")]
     carried = [item for item in carried if item not in answers and not item.startswith((NAMES_LABEL, NOTED))]
     for entry in reversed(entries):
         if isinstance(entry, AssistantMessage) and (text := text_of(entry.parts).strip()):
-            answers = [_item(_LAST_ANSWER, clip(text, min(_LONG_TEXT, limit), min(_TEXT, limit // 3)))]
+            answers = [_item(LAST_ANSWER, clip(text, min(_LONG_TEXT, limit), min(_TEXT, limit // 3)))]
             break
     return carried, answers
 

@@ -16,7 +16,7 @@ from typing import Protocol, cast
 import msgspec
 
 from tenuto.compaction.measure.budget import MIN_FREE, Budget
-from tenuto.compaction.measure.weight import estimate_message
+from tenuto.compaction.measure.weight import MESSAGE_OVERHEAD, estimate_message
 from tenuto.compaction.plan.entries import Visible
 from tenuto.compaction.plan.plan import CompactionPlan
 from tenuto.compaction.summary.judge import Expected, Fault, expect
@@ -37,6 +37,16 @@ from tenuto.compaction.summary.summary import (
     shorten,
     text_of_summary,
     without_names,
+)
+from tenuto.compaction.summary.vanished import (
+    Check,
+    Line,
+    complete,
+    length_for_lines,
+    question,
+    read_answer,
+    vanished,
+    without_answer,
 )
 from tenuto.compaction.summary.view import clip_to_tokens
 from tenuto.protocol.compaction import RungError
@@ -176,6 +186,61 @@ async def accept_summary(
     raise SummaryError(f"the summary could not be used: {reason}")
 
 
+CHECK_STAGE = "checking the notes"
+MIN_CHECK_TOKENS = 200
+"""Tokens of the window below which nothing is asked about notes."""
+
+
+class Notes(msgspec.Struct, frozen=True, kw_only=True):
+    """Notes that were written, and the `previous` ones, of which nothing may vanish unnoticed.
+
+    `request` is what the model wrote them for, and `room` what that leaves of the window, in tokens; `length` is how
+    long they may become, in estimated tokens. `answers` are those that the notes stand for.
+    """
+
+    text: str
+    previous: str
+    request: ModelRequest
+    room: int
+    length: int
+    calibration: float
+    answers: Sequence[AssistantMessage]
+
+
+async def check_notes(asker: SummaryCalls, notes: Notes, instructions: str) -> str:
+    """Return notes with the lines of the previous ones that they leave out and that still hold (`vanished`).
+
+    What is asked stands behind the notes, so nearly all of the request is in the prefix cache. Where the model cannot
+    be asked, or does not answer as it should, the lines stay that do not get old. Empty `instructions` ask nothing.
+    """
+    space = length_for_lines(notes.text, notes.length)
+    lines = vanished(notes.previous, notes.text) if instructions and space > 0 else []
+    if not lines:
+        return notes.text
+    asked = question(with_length(instructions, space), lines)
+    room = notes.room - round(estimate_text(f"{notes.text}\n{asked}") * notes.calibration) - 2 * MESSAGE_OVERHEAD
+    check = await _ask_about(asker, notes, asked, lines, room) if room >= MIN_CHECK_TOKENS else None
+    # Thousands of sentences take a part of a second; keys wait for none.
+    return await asyncio.to_thread(complete, notes.text, check or without_answer(lines), notes.answers, space)
+
+
+async def _ask_about(asker: SummaryCalls, notes: Notes, asked: str, lines: Sequence[Line], room: int) -> Check | None:
+    """Return what the model says of the lines, `None` where it says nothing that can be read."""
+    request = notes.request
+    written = AssistantMessage(parts=(TextPart(text=notes.text),), stop_reason="end_turn")
+    message = UserMessage(parts=(TextPart(text=asked),), origin="command")
+    request = msgspec.structs.replace(
+        request,
+        messages=(*request.messages, written, message),
+        max_output_tokens=min(room, request.max_output_tokens or room),
+    )
+    try:
+        answer = await asker.call(request, CHECK_STAGE)
+    except ModelError:
+        return None  # the notes are there: what is asked about them is worth no failure
+    return None if answer.stop_reason == "max_tokens" else read_answer(text_of_summary(answer), lines)
+
+
 SHRINK_SHARES = (0.7, 0.5, 0.35)
 """Shares of a refused request that are tried next (rung 5)."""
 MAX_PARTS = 12
@@ -221,6 +286,13 @@ class _Step(msgspec.Struct, frozen=True):
     text: str
     entries: Sequence[Visible]
     bounds: Bounds
+
+
+class _Part(msgspec.Struct, frozen=True):
+    """Steps that go into one request, as text, and the answers among them."""
+
+    text: str
+    answers: Sequence[AssistantMessage]
 
 
 class Summariser:
@@ -314,7 +386,8 @@ class Summariser:
             done = total - sum(len(step.text) for step in steps)
             stage = form.stage if not done and used == len(steps) else f"{form.stage} ({100 * done // total} %)"
             try:
-                summary = await self._ask(conversation, form, summary, is_first=not done, stage=stage)
+                answers = [one for step in steps[:used] for one in step.entries if isinstance(one, AssistantMessage)]
+                summary = await self._ask(_Part(conversation, answers), form, summary, is_first=not done, stage=stage)
             except ModelError as error:
                 if not self._is_too_large(error, conversation) or shrunk == len(SHRINK_SHARES):
                     raise SummaryError(f"the summary request failed: {error}", error) from error
@@ -362,24 +435,39 @@ class Summariser:
             total += estimate_text(steps[kept].text)
         return [_Step(f"[{kept} older steps are left out here]", (), BOUNDS), *steps[kept:]]
 
-    async def _ask(self, conversation: str, form: _Form, previous: str, *, is_first: bool, stage: str) -> str:
+    async def _ask(self, part: _Part, form: _Form, previous: str, *, is_first: bool, stage: str) -> str:
         """Return an accepted summary of one part. Raises `SummaryError` after one retry that named the fault."""
+        conversation = part.text
         instructions = with_length(form.first if is_first else form.following, form.length)
         prompt = assemble(conversation, instructions, previous_summary=previous, focus=self._context.focus)
 
-        async def ask(feedback: str) -> AssistantMessage:
-            request = ModelRequest(
+        def request_with(text: str) -> ModelRequest:
+            return ModelRequest(
                 model=self._context.facts,
-                messages=(self._system, UserMessage(parts=(TextPart(text=prompt + feedback),), origin="command")),
+                messages=(self._system, UserMessage(parts=(TextPart(text=text),), origin="command")),
                 max_output_tokens=self._output(form),
                 thinking=False,
             )
-            return await self._asker.call(request, stage)
+
+        async def ask(feedback: str) -> AssistantMessage:
+            return await self._asker.call(request_with(prompt + feedback), stage)
 
         # A part is judged by what of the conversation it was shown.
         covered = min(form.replaced, estimate_text(conversation) + estimate_text(previous))
         expected = expect(instructions, covered=covered, length=form.length, previous=without_names(previous))
-        return await accept_summary(ask, length=form.length, replaced=form.replaced, expected=expected)
+        text = await accept_summary(ask, length=form.length, replaced=form.replaced, expected=expected)
+        calibration = self._context.calibration
+        taken = (estimate_message(self._system) + estimate_text(prompt)) * calibration
+        notes = Notes(
+            text=text,
+            previous=previous,
+            request=request_with(prompt),
+            room=int(self._window * _MARGIN - taken),
+            length=form.length,
+            calibration=calibration,
+            answers=part.answers,
+        )
+        return await check_notes(self._asker, notes, self._context.prompts.check)
 
 
 def _take_steps(steps: Sequence[_Step], room: int) -> tuple[list[str], int]:

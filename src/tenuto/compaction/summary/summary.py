@@ -207,9 +207,14 @@ def without_names(summary: str) -> str:
 
 def add_context(summary: str, line: str) -> str:
     """Return the summary with one more line, or item of several, under Critical Context."""
-    at = summary.rfind(CRITICAL)
-    if at < 0:
-        return f"{summary.rstrip()}\n\n{CRITICAL}\n{line}"
-    following = re.compile(r"^(?:#{1,2} |---$)", re.MULTILINE).search(summary, at + len(CRITICAL))
+    return add_item(summary, CRITICAL, line)
+
+
+def add_item(summary: str, heading: str, item: str) -> str:
+    """Return the summary with one more item under a heading, which is added where it is missing."""
+    found = list(re.finditer(rf"^{re.escape(heading)}[ \t]*$", summary, re.MULTILINE))
+    if not found:
+        return f"{summary.rstrip()}\n\n{heading}\n{item}"
+    following = re.compile(r"^(?:#{1,2} |---$)", re.MULTILINE).search(summary, found[-1].end())
     end = following.start() if following else len(summary)
-    return f"{summary[:end].rstrip()}\n{line}\n\n{summary[end:]}".rstrip()
+    return f"{summary[:end].rstrip()}\n{item}\n\n{summary[end:]}".rstrip()

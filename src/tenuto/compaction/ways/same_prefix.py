@@ -20,7 +20,7 @@ from tenuto.compaction.plan.entries import Visible
 from tenuto.compaction.plan.plan import CompactionPlan
 from tenuto.compaction.summary.judge import expect
 from tenuto.compaction.summary.prompts import with_length
-from tenuto.compaction.summary.summarise import SummaryCalls, SummaryError, accept_summary
+from tenuto.compaction.summary.summarise import Notes, SummaryCalls, SummaryError, accept_summary, check_notes
 from tenuto.compaction.summary.summary import without_names
 from tenuto.compaction.ways.environment import BoundContext, SummaryModel
 from tenuto.compaction.ways.rungs import Rung, propose_summary
@@ -97,6 +97,16 @@ async def _summarise(model: SummaryModel, ctx: BoundContext, plan: CompactionPla
             previous=without_names(plan.previous_summary),
         )
         summary = await accept_summary(ask, length=asked.length, replaced=plan.replaced_tokens, expected=expected)
+        notes = Notes(
+            text=summary,
+            previous=plan.previous_summary,
+            request=_with_instruction(asked.request, asked.instruction),
+            room=asked.room,
+            length=asked.length,
+            calibration=plan.size.calibration,
+            answers=[one for one in (*plan.history, *plan.turn_prefix) if isinstance(one, AssistantMessage)],
+        )
+        summary = await check_notes(asker, notes, environment.prompts.check)
     finally:
         environment.spending.add(asker.usage)
     usage = environment.spending.usage
@@ -106,13 +116,15 @@ async def _summarise(model: SummaryModel, ctx: BoundContext, plan: CompactionPla
 class _Asked(msgspec.Struct, frozen=True):
     """What the last step sent, what is said behind it, and how long the summary may be in estimated tokens.
 
-    `left_out` is the counted tokens of what the next step would send in addition.
+    `left_out` is the counted tokens of what the next step would send in addition, `room` those of the window that the
+    request leaves to notes and what is asked about them.
     """
 
     request: ModelRequest
     instruction: str
     length: int
     left_out: int
+    room: int
 
 
 def _fit(model: SummaryModel, ctx: BoundContext, plan: CompactionPlan) -> _Asked | None:
@@ -149,6 +161,7 @@ def _fit(model: SummaryModel, ctx: BoundContext, plan: CompactionPlan) -> _Asked
         instruct(ctx, plan, request, length),
         length,
         left_out,
+        room,
     )
 
 

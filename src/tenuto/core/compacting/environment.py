@@ -232,7 +232,7 @@ def bind_context(live: LiveSession, request: CompactionRequest, progress: Progre
             request=build_request(live, current.view, size),
             summarisers=_SummaryModels(live, request.successor),
             progress=progress,
-            prompts=prompts_from(live.settings.compaction.prompts),
+            prompts=prompts_from(live.settings.compaction),
             constraints="\n\n".join(file.text for file in instructions_of(live).files),
             session_data=data,
             tracker=live.session.state.files,
