@@ -21,8 +21,8 @@ from acp.schema import (
 )
 
 from acp import connect_to_agent
+from tests.program import TENUTO
 from tests.server import ScriptedServer
-from tests.warm import TENUTO
 
 PROGRAM = (*TENUTO, "acp")
 Choose = Callable[[dict[str, Any]], "str | Awaitable[str]"]

@@ -13,8 +13,8 @@ from tenuto.protocol.message import UserMessage
 from tenuto.session.session import Session
 from tests.acp.client import PROGRAM, editor, environment
 from tests.core.compacting import SUMMARY, is_summary_request
+from tests.program import TENUTO
 from tests.server import Call, Hang, Reply, Request, ScriptedServer
-from tests.warm import TENUTO
 
 SLEEP = Call("bash", {"command": "echo $$ > pid; exec sleep 600"})
 AUTO = ("--mode", "auto", "--no-sandbox")

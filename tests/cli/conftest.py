@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from tests.warm import TENUTO
+from tests.program import TENUTO
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tenuto.cli.arguments import SUBCOMMANDS
-from tests.warm import TENUTO
+from tests.program import TENUTO
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from tenuto.session.session import Session
+from tests.program import TENUTO
 from tests.session.build import answer, log_of, result, user
 from tests.session.exporters.reading import check_page
-from tests.warm import TENUTO
 
 EXPORT = [*TENUTO, "sessions", "export"]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import tenuto
 from tests.core.going_back import NOTES, script
+from tests.program import TENUTO
 from tests.server import ServerThread
-from tests.warm import TENUTO
 
 SOURCE = str(Path(tenuto.__file__).parents[1])
 

@@ -13,10 +13,10 @@ from collections.abc import Callable
 import pytest
 
 from tests.examples import in_turn, one_of
+from tests.program import TENUTO
 from tests.server import Call, Hang, HttpError, Reply, ServerThread
 from tests.server.clouds import cloud_environ
 from tests.server.scripts import fix_tests
-from tests.warm import TENUTO
 
 
 def in_shell(run, command, server):

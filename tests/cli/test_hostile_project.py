@@ -13,8 +13,8 @@ from tenuto.exit_codes import CALLS_REFUSED, OK
 from tests.cli.hostile import Canary, make_hostile, relative_path
 from tests.examples import in_turn
 from tests.guard.repositories import TRAPS, Trap, make_repository
+from tests.program import TENUTO
 from tests.server import Call, Reply, Request, ServerThread
-from tests.warm import TENUTO
 
 SECRET = "sk-planted-and-never-sent"
 Run = Callable[..., subprocess.CompletedProcess[bytes]]

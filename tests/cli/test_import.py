@@ -11,10 +11,10 @@ import time
 
 import pytest
 
+from tests.program import TENUTO
 from tests.server import Reply, ServerThread
 from tests.session.importers import sources
 from tests.session.importers.sources import FILES, write_all_sources, write_lines
-from tests.warm import TENUTO
 
 
 @pytest.fixture

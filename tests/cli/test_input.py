@@ -12,7 +12,7 @@ import pytest
 from tenuto.cli.start import MAX_STDIN_BYTES, Patience, read_input
 from tenuto.session.library.catalog import list_sessions
 from tenuto.session.log.log import LOG_NAME
-from tests.warm import TENUTO
+from tests.program import TENUTO
 
 SOURCES = Path(__file__).parents[2] / "src"
 END = b" ENDMARK"

@@ -12,8 +12,8 @@ import pytest
 
 from tests.model.test_catalogue_refresh import published
 from tests.model.tiny_server import TinyServer, always, plain
+from tests.program import TENUTO
 from tests.server import Reply, ServerThread
-from tests.warm import TENUTO
 
 NOT_LOCAL = {"ANTHROPIC_BASE_URL": "http://gateway.example", "OPENAI_BASE_URL": "http://gateway.example/v1"}
 MODELS = ("claude-opus-5-5", "claude-opus-5-7", "gpt-6.2-astra", "mystery")

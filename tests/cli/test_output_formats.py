@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from tests.program import TENUTO
 from tests.server import Call, Hang, Reply, Search, ServerThread
 from tests.server.scripts import fix_tests, steps
-from tests.warm import TENUTO
 
 MODEL = ("--model", "openai-chat/test")
 PROTOCOLS = ("anthropic", "openai", "openai-chat")

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.program import TENUTO
 from tests.server import Call, Reply, Request, ServerThread
 from tests.terminal.pseudo import PseudoTerminal
 from tests.terminal.screen import PATIENCE
-from tests.warm import TENUTO
 
 
 def png() -> bytes:

@@ -15,8 +15,8 @@ from tenuto.protocol.message import UserMessage
 from tenuto.protocol.part import TextPart
 from tenuto.session.search.index import SEARCH_NAME
 from tenuto.session.session import Session
+from tests.program import TENUTO
 from tests.session.long import write_session
-from tests.warm import TENUTO
 
 DECIDED = "We decided: the queue is kept in Postgres, never in Redis"
 

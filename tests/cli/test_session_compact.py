@@ -14,8 +14,8 @@ from tenuto.compaction.ways.preview import PlanDescription
 from tenuto.session.session import Session
 from tests.core.compacting import SUMMARY, compactions, fill, is_summary_request, talk
 from tests.core.harness import reopened
+from tests.program import TENUTO
 from tests.server import Hang, Reply, ScriptedServer
-from tests.warm import TENUTO
 
 Result = tuple[int, str, str]
 

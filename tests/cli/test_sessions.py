@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tenuto.session.session import Session
-from tests.warm import TENUTO
+from tests.program import TENUTO
 
 NAMES = ("The parser", "The lexer")
 

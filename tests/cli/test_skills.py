@@ -14,8 +14,8 @@ from tenuto.config.commands import find_commands
 from tenuto.config.front_matter import read_front_matter
 from tenuto.config.places import Where
 from tenuto.config.skills import find_skills
+from tests.program import TENUTO
 from tests.server import Call, Reply, ServerThread
-from tests.warm import TENUTO
 
 DOCS = Path(__file__).parents[2] / "docs"
 EXAMPLE = re.compile(r"```markdown\n<!-- (\S+) -->\n(.*?)```\n", re.DOTALL)

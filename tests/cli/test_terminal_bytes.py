@@ -17,11 +17,11 @@ from tenuto.protocol.entry import TitleEntry
 from tenuto.protocol.message import UserMessage
 from tenuto.protocol.part import TextPart
 from tenuto.session.session import Session
+from tests.program import TENUTO
 from tests.server import Call, HttpError, Reply, Request, ServerThread
 from tests.terminal.pseudo import CommandTerminal
 from tests.terminal.screen import BIN
 from tests.terminal.test_raw_bytes import PAYLOAD
-from tests.warm import TENUTO
 
 TITLE = f"common {PAYLOAD}"
 STRANGE = re.compile(

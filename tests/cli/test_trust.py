@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.warm import TENUTO
+from tests.program import TENUTO
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tenuto.config.sources import load_settings, made_settings, read_sources
-from tests.warm import TENUTO
+from tests.program import TENUTO
 
 FILE = """\
 model = "anthropic/own"

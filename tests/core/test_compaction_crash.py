@@ -16,9 +16,9 @@ from tenuto.protocol.message import UserMessage
 from tenuto.protocol.part import text_of
 from tests.core.compacting import SUMMARY, compact, compactions, fill, is_summary_request, talk
 from tests.core.harness import Agent, reopened
+from tests.program import PYTHON
 from tests.server import Hang, Reply, Request, ScriptedServer
 from tests.session.build import check_pairs
-from tests.warm import PYTHON
 
 ROOT = Path(__file__).parent.parent.parent
 

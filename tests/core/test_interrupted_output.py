@@ -31,8 +31,8 @@ from tenuto.session.store import RunningCommand, found_result
 from tenuto.session.view.pairing import interruption, output_before
 from tests.core.compacting import until
 from tests.core.harness import Agent, agent, reopened
+from tests.program import PYTHON
 from tests.server import Call, Reply, ScriptedServer
-from tests.warm import PYTHON
 
 THREE = "for i in 1 2 3; do echo line $i; done; exec sleep 600"
 MANY = "seq 1 200000; echo over; exec sleep 600"

@@ -16,9 +16,9 @@ from tenuto.protocol.operation import InterruptOperation
 from tenuto.protocol.part import text_of
 from tenuto.tool.process.process import GONE_SECONDS, TERM_SECONDS
 from tests.core.harness import agent
+from tests.program import TENUTO
 from tests.server import Call, Reply, ServerThread
 from tests.tool.test_bash import alive
-from tests.warm import TENUTO
 
 LIMIT = 3.0
 """Seconds: the requirement's own limit (R-078)."""

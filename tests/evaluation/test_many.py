@@ -17,7 +17,7 @@ from tenuto.evaluation.jobs import CaseJob
 from tenuto.evaluation.store import SESSIONS
 from tests.evaluation.times import without_times
 from tests.frontend.batch.conftest import is_alive, wait_until
-from tests.warm import TENUTO
+from tests.program import TENUTO
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
 LONG = 250.0

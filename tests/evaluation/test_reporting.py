@@ -23,7 +23,7 @@ from tenuto.evaluation.store import SESSIONS, Store, StoreError
 from tenuto.evaluation.wires import Usage
 from tests.evaluation.test_recorded import FOLDER
 from tests.evaluation.times import without_times
-from tests.warm import TENUTO
+from tests.program import TENUTO
 
 ONE = ("--windows", "16384", "--rounds", "1", "--summarisers", "honest")
 

@@ -16,8 +16,8 @@ from tenuto.protocol.event import AssistantMessageEvent, ExtensionStatusEvent, N
 from tenuto.protocol.message import OwnView
 from tests.core.compacting import compact, compactions, fill, talk, until
 from tests.core.harness import agent
+from tests.program import TENUTO
 from tests.server import Call, Reply, ScriptedServer
-from tests.warm import TENUTO
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 NAMES = ("decisions", "house_models", "line_counts")

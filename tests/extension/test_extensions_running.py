@@ -32,8 +32,8 @@ from tests.core.compacting import (
 from tests.core.harness import agent, reopened
 from tests.extension import witness
 from tests.extension.extending import WATCH, WINDOW, about_extensions, before, extend
+from tests.program import TENUTO
 from tests.server import ScriptedServer
-from tests.warm import TENUTO
 
 # --- in nobody's way ---
 

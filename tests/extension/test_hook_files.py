@@ -15,7 +15,7 @@ from tenuto.extension.hooks.answers import BLOCKED, HALTED, Finished, HookFault,
 from tenuto.extension.hooks.files import EVENTS, read_hook_file
 from tenuto.extension.hooks.matching import holds, matches, names_of, our_input, their_input, their_name
 from tests.extension.test_start import modules_after_a_prompt
-from tests.warm import TENUTO
+from tests.program import TENUTO
 
 BY_SHAPE = {
     "a plugin of Claude Code, with its description": {

@@ -16,7 +16,7 @@ import pytest
 from tenuto.model.endpoint import Endpoint
 from tenuto.model.http.transport import HttpTransport
 from tenuto.protocol.model import RETRYABLE, ModelError
-from tests.warm import TENUTO
+from tests.program import TENUTO
 
 pytestmark = [
     pytest.mark.matrix,

@@ -16,10 +16,10 @@ from tenuto.model.registry import ModelRegistry
 from tenuto.protocol.model import ModelError
 from tenuto.protocol.part import text_of
 from tests.model.clouds import CLOUDS, NAMES, Talk
+from tests.program import TENUTO
 from tests.server import Call, Cut, HttpError, Reply, ScriptedServer, ServerThread, StreamError
 from tests.server.cloud_keys import AZURE_KEY, PROJECT, SECRET_KEY, TOKEN
 from tests.server.clouds import cloud_environ, frame_of
-from tests.warm import TENUTO
 
 
 @pytest.mark.parametrize("provider", CLOUDS)

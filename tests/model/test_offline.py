@@ -18,8 +18,8 @@ from tenuto.session.session import Session
 from tenuto.tool.run.context import ToolContext
 from tenuto.tool.run.registry import ToolRegistry
 from tenuto.tool.run.runner import prepare, run_call
+from tests.program import TENUTO
 from tests.terminal.screen import source_path
-from tests.warm import TENUTO
 
 
 class Talk:

@@ -22,8 +22,8 @@ from tenuto.session.log.lock import LOCK_NAME, is_local, parse_listed_mounts, pa
 from tenuto.session.moving import relocate
 from tenuto.session.session import Session
 from tenuto.text.writable import path_text, text_path, to_json
+from tests.program import TENUTO
 from tests.session.build import user
-from tests.warm import TENUTO
 
 SOURCES = Path(__file__).parents[2] / "src"
 NAMES = st.binary(min_size=1, max_size=30).map(lambda name: name.replace(b"/", b"_").replace(b"\0", b"_"))

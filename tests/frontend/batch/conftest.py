@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from tests.program import TENUTO
 from tests.server import Call, Hang, Reply, Request
-from tests.warm import TENUTO
 
 MODEL = "openai-chat/test"
 PATIENCE = 120.0

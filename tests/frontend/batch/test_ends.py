@@ -21,8 +21,8 @@ from tenuto.frontend.batch.tasks import Task
 from tenuto.frontend.batch.worker import AgentJob
 from tenuto.frontend.batch.worktree import Worktree
 from tests.frontend.batch.conftest import Bench, Slow, agents_of, is_alive, wait_until
+from tests.program import TENUTO
 from tests.server import ServerThread
-from tests.warm import TENUTO
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
 TASKS = (

@@ -17,8 +17,8 @@ import pytest
 from tests.frontend.batch.conftest import is_alive, wait_until
 from tests.frontend.harbor.tasks import Task, bash
 from tests.frontend.harbor.test_tasks import FOLDER, ROOT
+from tests.program import TENUTO
 from tests.server import Call, Hang, HttpError, Reply, Request, ServerThread
-from tests.warm import TENUTO
 
 BIN = FOLDER / "venv" / "bin"
 MODEL = "anthropic/claude-opus-5-5"

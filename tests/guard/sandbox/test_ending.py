@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.guard.sandbox.places import KINDS, need
-from tests.warm import PYTHON, TENUTO
+from tests.program import PYTHON, TENUTO
 
 OWNER = """
 import asyncio, os, sys

@@ -21,6 +21,7 @@ from tenuto.protocol.operation import ChangeModeOperation, SetTitleOperation
 from tenuto.protocol.part import text_of
 from tenuto.text.estimate import estimate_text
 from tests.core.harness import PROTOCOLS, agent, reopened
+from tests.program import TENUTO
 from tests.requirements.compaction.support import (
     IN_PLACE,
     LONG_ANSWER,
@@ -45,7 +46,6 @@ from tests.requirements.compaction.support import (
     write_settings,
 )
 from tests.server import Cut, Hang, HttpError, Reply, Request, ScriptedServer, ServerThread, Tokens
-from tests.warm import TENUTO
 
 FIXED = "Follow this rule always. " * 4_350
 """About 30 000 tokens that no compaction can shorten."""

@@ -10,12 +10,12 @@ import subprocess
 
 import pytest
 
+from tests.program import TENUTO
 from tests.server import Call, Reply, Request
 from tests.server.reply import AnyReply
 from tests.terminal.conftest import Workplace
 from tests.terminal.screen import Screen
 from tests.tui.inline.test_terminal import submit
-from tests.warm import TENUTO
 
 pytestmark = pytest.mark.terminal
 both_screens = pytest.mark.parametrize("screen_arguments", [(), ("--inline",)], ids=["full", "inline"])

@@ -23,10 +23,10 @@ from tenuto.session.library.catalog import list_sessions
 from tenuto.session.log.lock import LOCK_NAME
 from tenuto.session.session import Session
 from tests.core.harness import reopened
+from tests.program import TENUTO
 from tests.requirements.sessions.holding import held
 from tests.server import Reply, ScriptedServer
 from tests.session.build import log_of, new_session, user
-from tests.warm import TENUTO
 
 
 def script(request):

@@ -19,9 +19,9 @@ import pytest
 
 from tests.core.harness import PROTOCOLS, copy_sample
 from tests.examples import one_of
+from tests.program import TENUTO
 from tests.server import Call, Cut, Reply, Request, ServerThread
 from tests.server.reply import AnyReply
-from tests.warm import TENUTO
 
 PYTEST = f"{sys.executable} -m pytest -q -p no:cacheprovider"
 GIT = "git -c user.name=t -c user.email=t@example.org -c commit.gpgsign=false"
