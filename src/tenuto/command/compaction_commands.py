@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 
 from tenuto.command.outcome import Choice, Choose, CommandOutcome, Edit, Say, ShowContext
-from tenuto.compaction.data.said import USER_ORIGINS
 from tenuto.compaction.measure.budget import MANUAL_KEEP_DIVISOR, Budget
 from tenuto.compaction.measure.meter import divide, sizes_over_time
 from tenuto.compaction.measure.weight import estimate_tools
@@ -26,6 +25,7 @@ from tenuto.core.state.place import find_place
 from tenuto.core.state.prompt import build_system_entry, instructions_in
 from tenuto.core.state.reminders import due_messages, is_place_due, last_told
 from tenuto.core.state.request import describe_web_search
+from tenuto.protocol.entry import USER_ORIGINS
 from tenuto.protocol.message import CompactionEntry, DeveloperMessage, Message, SystemMessage, UserMessage
 from tenuto.protocol.model import ModelFacts
 from tenuto.protocol.operation import (

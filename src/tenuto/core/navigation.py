@@ -41,6 +41,7 @@ from tenuto.core.transcript import compaction_end, compaction_of_branch
 from tenuto.protocol.compaction import RungError
 from tenuto.protocol.entry import (
     MOVED_KIND,
+    USER_ORIGINS,
     BranchEntry,
     BranchSummaryEntry,
     HeaderEntry,
@@ -63,8 +64,6 @@ from tenuto.session.view.tree import newest_of_kind
 from tenuto.text.bounding import shorten
 from tenuto.text.figures import format_change
 
-USER_ORIGINS = frozenset({"typed", "command", "skill"})
-"""Messages that are the user's own words: a user who goes back to one wants to change it."""
 _PATH_STATE = (CompactionEntry, ViewEditEntry, UndoEntry, PinEntry, UnpinEntry, SkillEntry, TodoEntry, PlanEntry)
 
 
@@ -93,7 +92,7 @@ def find_destination(session: Session, seq: int) -> Destination:
 
 
 def prompt_of(entry: HistoryEvent) -> UserMessage | None:
-    """Return `entry` if it is something that the user said."""
+    """Return `entry` if it is something that the user said: whoever goes back to that wants to change it."""
     return entry if isinstance(entry, UserMessage) and entry.origin in USER_ORIGINS else None
 
 

@@ -18,6 +18,8 @@ FORMAT_VERSION = 1
 Level = Literal["info", "warning", "error"]
 Mode = Literal["ask", "edits", "auto", "plan"]
 Origin = Literal["typed", "command", "skill", "hook", "extension", "continuation"]
+USER_ORIGINS = frozenset({"typed", "command", "skill"})
+"""Origins of messages that are the user's own words."""
 MOVED_KIND, RESTORED_KIND = "moved", "files"
 """Kinds of notices that say what became of going back: the conversation has moved, files are what they were."""
 PLACE_KIND = "place"

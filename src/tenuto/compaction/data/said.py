@@ -10,11 +10,11 @@ from itertools import islice, takewhile
 import msgspec
 
 from tenuto.compaction.images import image_placeholder
+from tenuto.protocol.entry import USER_ORIGINS
 from tenuto.protocol.message import HistoryEvent, UserMessage
 from tenuto.protocol.part import ContentPart, TextPart
 from tenuto.session.view.tree import find_on, newest_of_kind
 
-USER_ORIGINS = frozenset({"typed", "command", "skill"})
 MAX_TEXTS = 5_000
 """So many of the newest texts are looked at; a budget of 20 000 tokens cannot hold more."""
 MAX_REMEMBERED = 8_000_000

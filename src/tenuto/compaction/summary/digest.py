@@ -14,7 +14,6 @@ import msgspec
 
 from tenuto.compaction.data.calls import describe_call, open_errors, set_in
 from tenuto.compaction.data.files import FileOperations, with_file_lists
-from tenuto.compaction.data.said import USER_ORIGINS
 from tenuto.compaction.data.told import is_decided, is_noted, newest_by_topic, replaces, told
 from tenuto.compaction.data.wording import is_promise
 from tenuto.compaction.plan.entries import Visible
@@ -23,6 +22,7 @@ from tenuto.compaction.summary.prompts import JOIN_LABEL
 from tenuto.compaction.summary.serialize import clip, searched
 from tenuto.compaction.summary.summary import NAMES_LABEL, add_identifiers, exact_names, names_in, shorten
 from tenuto.compaction.summary.view import SessionData, session_blocks
+from tenuto.protocol.entry import USER_ORIGINS
 from tenuto.protocol.message import AssistantMessage, ToolResultMessage, UserMessage
 from tenuto.protocol.part import searches_in, text_of
 from tenuto.text.estimate import estimate_text

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tenuto.core.errors import TaskFailedError
 from tenuto.core.hooks.asking import HOOK_KIND, SHOWN, ask, ask_at_childs_end, carry_out, settle, tell
 from tenuto.core.state.live import LiveSession
-from tenuto.protocol.entry import DequeuedEntry, QueuedEntry
+from tenuto.protocol.entry import USER_ORIGINS, DequeuedEntry, QueuedEntry
 from tenuto.protocol.event import PromptReturnedEvent
 from tenuto.protocol.message import AssistantMessage, DeveloperMessage
 from tenuto.protocol.part import text_of
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 MAX_HELD = 5
 """So often hooks may put off the end of one turn."""
-ASKED_ABOUT = frozenset({"typed", "command", "skill"})
-"""Origins of prompts that a user has sent."""
 
 
 class TurnHooks:
@@ -42,7 +40,7 @@ class TurnHooks:
         Raises `TaskFailedError` where there is none: a run without a user has nothing to do then.
         """
         live = self._live
-        if live.hooks is None or live.kind is not None or entry.origin not in ASKED_ABOUT:
+        if live.hooks is None or live.kind is not None or entry.origin not in USER_ORIGINS:
             return True
         await settle(live)
         heard = await ask(live, "UserPromptSubmit", {"prompt": text_of(entry.parts)})

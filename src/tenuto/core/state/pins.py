@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tenuto.compaction.data.said import USER_ORIGINS
 from tenuto.core.errors import UsageError
 from tenuto.core.state.live import LiveSession
 from tenuto.core.state.pin_notes import fitting_pins
-from tenuto.protocol.entry import PinEntry, UnpinEntry
+from tenuto.protocol.entry import USER_ORIGINS, PinEntry, UnpinEntry
 from tenuto.protocol.message import AssistantMessage, UserMessage
 from tenuto.protocol.part import text_of
 from tenuto.session.session import Session
