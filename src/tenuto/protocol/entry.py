@@ -20,6 +20,8 @@ Mode = Literal["ask", "edits", "auto", "plan"]
 Origin = Literal["typed", "command", "skill", "hook", "extension", "continuation"]
 USER_ORIGINS = frozenset({"typed", "command", "skill"})
 """Origins of messages that are the user's own words."""
+CONTINUE_LINE = "(The conversation before this point is summarised above. The work below is under way; go on with it.)"
+"""The message of origin `continuation` behind a summary, where what is kept begins with no message of the user."""
 MOVED_KIND, RESTORED_KIND = "moved", "files"
 """Kinds of notices that say what became of going back: the conversation has moved, files are what they were."""
 PLACE_KIND = "place"

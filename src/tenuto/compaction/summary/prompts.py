@@ -143,7 +143,6 @@ headings, in this order:
 {RULES}"""
 
 JOIN_LABEL = "**First part of the present turn (the rest follows word for word):**"
-CONTINUE_LINE = "(The conversation before this point is summarised above. The work below is under way; go on with it.)"
 
 
 class Prompts(msgspec.Struct, frozen=True, kw_only=True):

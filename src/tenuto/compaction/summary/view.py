@@ -16,9 +16,9 @@ from tenuto.compaction.images import bound_images
 from tenuto.compaction.measure.meter import ContextSize
 from tenuto.compaction.measure.weight import MESSAGE_OVERHEAD, estimate_message
 from tenuto.compaction.plan.plan import CompactionPlan
-from tenuto.compaction.summary.prompts import CONTINUE_LINE, RECALL_HINT, Prompts
+from tenuto.compaction.summary.prompts import RECALL_HINT, Prompts
 from tenuto.compaction.summary.serialize import clip
-from tenuto.protocol.entry import SKILL_KIND, SkillEntry, TodoItem
+from tenuto.protocol.entry import CONTINUE_LINE, SKILL_KIND, SkillEntry, TodoItem
 from tenuto.protocol.message import (
     AssistantMessage,
     DeveloperMessage,

@@ -15,7 +15,15 @@ from typing import Literal
 
 import msgspec
 
-from tenuto.protocol.entry import BranchEntry, BranchSummaryEntry, Entry, ExtensionEntry, LabelEntry, ShellEntry
+from tenuto.protocol.entry import (
+    CONTINUE_LINE,
+    BranchEntry,
+    BranchSummaryEntry,
+    Entry,
+    ExtensionEntry,
+    LabelEntry,
+    ShellEntry,
+)
 from tenuto.protocol.message import (
     AssistantMessage,
     CompactionEntry,
@@ -86,7 +94,6 @@ EXTENSION = "import"
 WENT_BACK = "went back to here"
 """A notice at the place that a user went back to; what comes next begins a branch."""
 LOST_BEGINNING = "(What came before could not be read from the imported session.)"
-AFTER_SUMMARY = "(The conversation before this point is summarised above. The work below is under way; go on with it.)"
 
 Append = Callable[[Entry, float], int]
 """Appends an entry with its time in seconds and returns its seq."""
@@ -206,7 +213,7 @@ class Assembler:
     def _add_answer(self, piece: Piece, entry: AssistantMessage) -> None:
         self._close_calls()
         if not self._leaf.is_open:
-            self._append(_opening(AFTER_SUMMARY if self._is_summarised else LOST_BEGINNING))
+            self._append(_opening(CONTINUE_LINE if self._is_summarised else LOST_BEGINNING))
         parts = tuple(self._own(part) if isinstance(part, ToolCallPart) else part for part in entry.parts)
         seq = self._append(msgspec.structs.replace(entry, parts=parts))
         self._report.answers += 1
@@ -245,7 +252,7 @@ class Assembler:
             self._add_user(piece, UserMessage(parts=(TextPart(text=text),), origin="continuation"))
             return
         frame = SystemMessage(text=frame_summary(entry.summary, self._agent, piece.users))
-        line = UserMessage(parts=(TextPart(text=AFTER_SUMMARY),), origin="continuation")
+        line = UserMessage(parts=(TextPart(text=CONTINUE_LINE),), origin="continuation")
         replacement = (frame,) if kept is None or kept.is_user else (frame, line)
         first = kept.first if kept is not None else self._seq + 1
         made = msgspec.structs.replace(entry, replacement=replacement, first_kept_index=first, rung=EXTENSION)
