@@ -18,7 +18,7 @@ from tenuto.compaction.measure.weight import Calibration, Vector, add, vector_of
 from tenuto.protocol.entry import BranchEntry, UndoEntry, ViewEditEntry
 from tenuto.protocol.message import AssistantMessage, CompactionEntry, HistoryEvent, Message, SystemMessage
 from tenuto.protocol.part import ThinkingPart
-from tenuto.session.view.projection import cancelled_by_undo, show_entry, view_changes_in_effect
+from tenuto.session.view.projection import REBUILDS, cancelled_by_undo, show_entry, view_changes_in_effect
 from tenuto.session.view.tree import find_on, newest_of_kind
 from tenuto.text.estimate import CHARS_PER_TOKEN, estimate_text
 
@@ -29,8 +29,6 @@ OPENING = 60
 _PLAUSIBLE = (0.2, 5.0)
 """A count outside these shares of the estimate is of something else."""
 _MOST_SIZES = 20_000
-BARRIERS = (CompactionEntry, ViewEditEntry, UndoEntry, BranchEntry, SystemMessage)
-"""Entries behind which a request does not begin with the whole one before."""
 
 
 class Weighed(NamedTuple):
@@ -131,7 +129,7 @@ class Counted:
 
     def _take(self, entry: HistoryEvent) -> None:
         opening = self._opening
-        if isinstance(entry, BARRIERS):
+        if isinstance(entry, REBUILDS):
             self._before = None
             if opening or not isinstance(entry, SystemMessage):
                 self._opening = None

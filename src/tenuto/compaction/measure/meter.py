@@ -18,7 +18,6 @@ import msgspec
 from tenuto.compaction.data.said import UserTexts
 from tenuto.compaction.measure.budget import Budget
 from tenuto.compaction.measure.counted import (
-    BARRIERS,
     Basis,
     Counted,
     SentThinking,
@@ -55,7 +54,7 @@ from tenuto.protocol.message import (
 from tenuto.protocol.model import ToolSchema
 from tenuto.protocol.part import TextPart, text_of
 from tenuto.protocol.usage import ContextPart, PartName, SizePoint
-from tenuto.session.view.projection import frame_branch_summary
+from tenuto.session.view.projection import REBUILDS, frame_branch_summary
 from tenuto.session.view.tree import newest_of_kind
 from tenuto.text.estimate import estimate_text
 from tenuto.text.late import late
@@ -320,7 +319,7 @@ class Meter:
             if entry is scanned and model_id == scanned_model:
                 found = known if newest is None else msgspec.structs.replace(known, anchor=newest)
                 break
-            if isinstance(entry, BARRIERS):
+            if isinstance(entry, REBUILDS):
                 found = basis_of(path, model_id)
                 break
             if newest is None and is_believed(entry, model_id):

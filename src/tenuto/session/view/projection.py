@@ -251,7 +251,8 @@ def _edit_text(text: str, edit: ViewEdit) -> str:
     return text[:head] + edit.text + (text[-tail:] if tail else "")
 
 
-_REBUILDS = (CompactionEntry, ViewEditEntry, UndoEntry, BranchEntry, SystemMessage)
+REBUILDS = (CompactionEntry, ViewEditEntry, UndoEntry, BranchEntry, SystemMessage)
+"""Entries behind which the view does not begin with the whole one before."""
 
 
 class LiveView:
@@ -282,7 +283,7 @@ class LiveView:
     def follow(self, entry: HistoryEvent, path: EntryPath, model: str) -> None:
         """Take note of an entry that was just added to the history; `path` and `model` are those after it."""
         self._path = path
-        if isinstance(entry, _REBUILDS) or (isinstance(entry, ModelEntry) and model != self._model):
+        if isinstance(entry, REBUILDS) or (isinstance(entry, ModelEntry) and model != self._model):
             self._builder = None
         elif self._builder is not None and entry.seq >= self._reading.first_kept:
             self._builder.add(entry)
