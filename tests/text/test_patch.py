@@ -17,7 +17,6 @@ from tenuto.text.patch import (
     is_whole,
     parse_patch,
     patched_files,
-    print_patch,
 )
 
 PATCH = """\
@@ -54,6 +53,25 @@ SECTION = st.one_of(
     st.builds(UpdateFile, PATH, st.lists(HUNK, min_size=1, max_size=3).map(tuple), st.just("") | PATH),
 )
 PATCHES = st.lists(SECTION, min_size=1, max_size=4).map(tuple)
+
+
+def print_patch(patch: Patch) -> str:
+    lines = ["*** Begin Patch"]
+    for section in patch:
+        match section:
+            case AddFile(path, added):
+                lines += [f"*** Add File: {path}", *(f"+{line}" for line in added)]
+            case DeleteFile(path):
+                lines.append(f"*** Delete File: {path}")
+            case UpdateFile(path, hunks, move_to):
+                lines += [f"*** Update File: {path}", *([f"*** Move to: {move_to}"] if move_to else [])]
+                lines += [line for hunk in hunks for line in print_hunk(hunk)]
+    return "\n".join([*lines, "*** End Patch", ""])
+
+
+def print_hunk(hunk: Hunk) -> list[str]:
+    changed = [f"{line.sign}{line.text}" for line in hunk.lines]
+    return [*([f"@@ {anchor}" for anchor in hunk.anchors] or ["@@"]), *changed, *["*** End of File"] * hunk.at_end]
 
 
 def test_b10_every_part_of_the_format_is_read() -> None:

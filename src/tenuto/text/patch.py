@@ -215,26 +215,3 @@ def _changed(lines: _Lines) -> Iterator[HunkLine]:
 
 def _quote(line: str) -> str:
     return repr(line if len(line) <= _ECHO else f"{line[:_ECHO]}…")
-
-
-def print_patch(patch: Patch) -> str:
-    """Return a patch as a text that reads as the same."""
-    lines = [BEGIN]
-    for section in patch:
-        match section:
-            case AddFile():
-                lines += [f"{_ADD}{section.path}", *(f"+{line}" for line in section.lines)]
-            case DeleteFile():
-                lines.append(f"{_DELETE}{section.path}")
-            case UpdateFile():
-                lines.append(f"{_UPDATE}{section.path}")
-                lines += [f"{_MOVE}{section.move_to}"] if section.move_to else []
-                lines += [line for hunk in section.hunks for line in _print_hunk(hunk)]
-    return "\n".join([*lines, END, ""])
-
-
-def _print_hunk(hunk: Hunk) -> Iterator[str]:
-    yield from [f"@@ {anchor}" for anchor in hunk.anchors] or ["@@"]
-    yield from (f"{line.sign}{line.text}" for line in hunk.lines)
-    if hunk.at_end:
-        yield _AT_END
