@@ -15,6 +15,8 @@ from msgspec import Struct
 
 from tenuto.text.late import late
 
+MADE_BY_RUNNING = frozenset({"__pycache__", "node_modules", ".venv"})
+"""Folders that running programs makes beside them; what is in them is not compared."""
 EXTENSIONS = Path(".tenuto") / "extensions"
 """Where a project's extensions lie."""
 TRUST_FILE = "trust.toml"

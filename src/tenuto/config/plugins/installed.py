@@ -17,15 +17,13 @@ import msgspec
 
 from tenuto.config.consent import digest_of
 from tenuto.config.plugins.manifest import DATA, Plugin, PluginError, is_name, read_plugin
-from tenuto.config.project import HookFile, RefusedFileError, find_hook_files, read_regular
+from tenuto.config.project import MADE_BY_RUNNING, HookFile, RefusedFileError, find_hook_files, read_regular
 from tenuto.private_files import doubt_file, locked, make_directory, replace_file
 from tenuto.text.writable import to_json
 
 FOLDER, FILE = "plugins", "plugins.json"
 MAX_FILES, MAX_BYTES = 5_000, 50_000_000
 """Files and bytes of one plugin."""
-_MADE_BY_RUNNING = frozenset({"__pycache__", "node_modules", ".venv"})
-"""Folders that running a plugin's programs makes in it; what is in them is not compared."""
 State = Literal["used", "off", "changed", "broken"]
 
 
@@ -122,7 +120,7 @@ def digest_folder(root: Path) -> str:
     parts: list[str | bytes] = ["plugin"]
     room, count = MAX_BYTES, 0
     for place, folders, names in os.walk(root):
-        folders[:] = sorted(name for name in folders if name not in _MADE_BY_RUNNING)
+        folders[:] = sorted(name for name in folders if name not in MADE_BY_RUNNING)
         for name in sorted((*names, *(one for one in folders if Path(place, one).is_symlink()))):
             if name.endswith(".pyc"):
                 continue

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tenuto.config.consent import Consent, Project, TrustItem, Verdict, digest_of, project_of, shown_path
 from tenuto.config.programs import SHORT_CHARS, Stamp, files_below, is_program, read_bundle, stamp_of
-from tenuto.config.project import find_hook_files, is_below
+from tenuto.config.project import MADE_BY_RUNNING, find_hook_files, is_below
 from tenuto.config.sources import load_settings
 from tenuto.extension.hooks.files import HookCommand, read_hook_files
 from tenuto.text.bounding import shorten
@@ -42,7 +42,6 @@ _DATA = frozenset({".csv", ".json", ".jsonl", ".log", ".md", ".toml", ".txt", ".
 """Endings of files that a command reads, and does not run where it names no interpreter."""
 _HOUSES = frozenset({".claude", ".codex", ".tenuto", ".hooks", "hooks"})
 """Folders whose scripts use each other: with one of them all count."""
-_LEFT_OUT = frozenset({"__pycache__", "node_modules", ".venv"})
 _MOST_FOLDERS = 20
 
 
@@ -163,5 +162,5 @@ def _house_of(project: Project, folder: Path) -> list[Path]:
     inner = os.path.relpath(os.path.realpath(folder), project.root)
     if not _HOUSES & set(Path(inner).parts):
         return []
-    files = [file for file in files_below(folder) if not _LEFT_OUT & set(file.relative_to(folder).parts)]
+    files = [file for file in files_below(folder) if not MADE_BY_RUNNING & set(file.relative_to(folder).parts)]
     return [file for file in files if is_program(file, folder, stamp_of(file))]
