@@ -41,19 +41,11 @@ from tenuto.session.view.tree import newest_of_kind
 from tenuto.text.estimate import estimate_text
 
 
-class CountedClient:
-    """Passes everything on, and adds up the usage of finished answers."""
+class _PassingClient:
+    """Passes everything on but `stream`, which is for those that look at it on the way."""
 
-    def __init__(self, client: ModelClient, spending: Spending) -> None:
+    def __init__(self, client: ModelClient) -> None:
         self._client = client
-        self._spending = spending
-
-    async def stream(self, request: ModelRequest) -> AsyncIterator[StreamPart]:
-        """Yield the parts of one answer. Raises `ModelError`."""
-        async for part in self._client.stream(request):
-            if isinstance(part, Finished) and part.message.usage is not None:
-                self._spending.add(part.message.usage)
-            yield part
 
     async def models(self) -> list[ModelFacts]:
         """Return what the provider says of its models."""
@@ -67,12 +59,27 @@ class CountedClient:
         """Do nothing: the connection belongs to the session."""
 
 
-class LearningClient:
-    """Passes everything on, and notes the window of a refusal as too long (`core/state/windows.py`)."""
+class CountedClient(_PassingClient):
+    """Adds up the usage of finished answers."""
+
+    def __init__(self, client: ModelClient, spending: Spending) -> None:
+        super().__init__(client)
+        self._spending = spending
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[StreamPart]:
+        """Yield the parts of one answer. Raises `ModelError`."""
+        async for part in self._client.stream(request):
+            if isinstance(part, Finished) and part.message.usage is not None:
+                self._spending.add(part.message.usage)
+            yield part
+
+
+class LearningClient(_PassingClient):
+    """Notes the window of a refusal as too long (`core/state/windows.py`)."""
 
     def __init__(self, live: LiveSession, client: ModelClient) -> None:
+        super().__init__(client)
         self._live = live
-        self._client = client
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamPart]:
         """Yield the parts of one answer. Raises `ModelError`."""
@@ -87,17 +94,6 @@ class LearningClient:
         """Return the estimated tokens of a request, as the present model counts them."""
         estimate = self._live.meter.estimate_all(request.messages) + estimate_tools(request.tools)
         return round(estimate * self._live.measure().calibration)
-
-    async def models(self) -> list[ModelFacts]:
-        """Return what the provider says of its models."""
-        return await self._client.models()
-
-    async def count(self, request: ModelRequest) -> int | None:
-        """Return the provider's own count of the request's tokens, `None` where it has none."""
-        return await self._client.count(request)
-
-    async def close(self) -> None:
-        """Do nothing: the connection belongs to the session."""
 
 
 READ_SHARE = 0.75
