@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.model.json_access import as_count
 from tenuto.model.wire.stream import EventReader, ServerEvent, is_event_stream
+from tenuto.text.json_access import as_count
 
 STREAM = (
     '\ufeff: a comment\n\nevent: first\ndata: {"a": "ä\u2028\u0085\x0b👋"}\n\n'

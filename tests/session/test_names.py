@@ -82,7 +82,7 @@ ENCODE_THEMSELVES = {
     "compaction/ways/strategies.py",  # refuses what is no text
     "session/log/record.py",  # what the door is not enough for: raw blocks
     "session/log/history.py",  # numbers and our own words alone
-    "model/json_access.py",  # the door to the wire, which takes no NUL either
+    "text/json_access.py",  # the door to the wire, which takes no NUL either
     "model/offline.py",
     "extension/host.py",  # refuses what an extension may not say
 }

@@ -31,7 +31,6 @@ from tenuto.exit_codes import BAD_USAGE, FAILED, OK
 from tenuto.guard.terminal import escape_json, sanitize_line, write_text
 from tenuto.model.endpoints import LOCAL_PORTS, Endpoints
 from tenuto.model.http.transport import register_transport, unregister_transport
-from tenuto.model.json_access import as_dict, as_list, as_text, decode_object, encode
 from tenuto.model.registry import DEFAULT_MODELS, OFFLINE, ModelRegistry
 from tenuto.model.wire.conversation import NOTE_TAG
 from tenuto.protocol.entry import Mode
@@ -39,6 +38,7 @@ from tenuto.protocol.event import AnyEvent, NoticeEvent
 from tenuto.protocol.model import ModelError, ToolSchema
 from tenuto.text.estimate import estimate_text
 from tenuto.text.figures import plural
+from tenuto.text.json_access import as_dict, as_list, as_text, decode_object, encode
 
 PROMPT = "…"
 """Stands for the user's text where none is given."""

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from tenuto.model.endpoint import Endpoint, host_of
 from tenuto.model.http.transport import HttpTransport
-from tenuto.model.json_access import as_dict, as_text, decode_object
 from tenuto.private_files import make_directory, replace_file
 from tenuto.protocol.model import ModelError
+from tenuto.text.json_access import as_dict, as_text, decode_object
 from tenuto.version import __version__
 
 INDEX = "https://pypi.org/pypi/tenuto/json"

@@ -13,10 +13,10 @@ from tenuto.compaction.summary.prompts import SAME_PREFIX
 from tenuto.evaluation.stories import Fact, Kind
 from tenuto.evaluation.wires import NOTHING, Usage
 from tenuto.model.http.transport import Transport
-from tenuto.model.json_access import as_count, as_dict, as_list, decode_object, encode
 from tenuto.protocol.message import UserMessage
 from tenuto.protocol.model import Finished, ModelClient, ModelError, ModelRequest
 from tenuto.protocol.part import TextPart, text_of
+from tenuto.text.json_access import as_count, as_dict, as_list, decode_object, encode
 
 GAP = "____"
 _ASKED_IN_PLACE = encode(SAME_PREFIX)[1:-1]

@@ -31,9 +31,9 @@ from tenuto.evaluation.wires import (
     too_long,
 )
 from tenuto.model.errors import classify
-from tenuto.model.json_access import as_dict, as_list
 from tenuto.protocol.model import ModelError
 from tenuto.text.bounding import result_ceiling
+from tenuto.text.json_access import as_dict, as_list
 
 IMAGE_TOKENS = 1_200
 FRAME = 4

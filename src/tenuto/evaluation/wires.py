@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from tenuto.model.json_access import as_count, as_dict, as_list, decode_object
 from tenuto.protocol.message import StopReason
+from tenuto.text.json_access import as_count, as_dict, as_list, decode_object
 
 _UNREAD = frozenset({"type", "role", "id", "call_id", "tool_use_id", "tool_call_id", "signature", "cache_control"})
 _RESULT_IDS = {"anthropic": "tool_use_id", "openai": "call_id", "openai-chat": "tool_call_id"}

@@ -15,12 +15,12 @@ from msgspec import Struct
 
 from tenuto.config.settings import ProviderSettings, Settings
 from tenuto.guard.secrets import KNOWN
-from tenuto.model import json_access
 from tenuto.model.access.stored import FILE, InKeyring, read_stored
 from tenuto.model.endpoint import Cloud, Endpoint, ProviderKind, host_of
 from tenuto.model.json_files import read_json, write_json
 from tenuto.model.model_list import facts_from_list
 from tenuto.protocol.model import ModelError, ModelFacts
+from tenuto.text import json_access
 from tenuto.text.matching import nearest
 
 LIST_MAX_AGE = 7 * 24 * 3600.0

@@ -8,8 +8,8 @@ import msgspec
 
 from tenuto.model import efforts
 from tenuto.model.endpoint import ProviderKind
-from tenuto.model.json_access import as_count, as_dict, as_list, as_text
 from tenuto.protocol.model import UNNAMED_OUTPUT, ModelFacts
+from tenuto.text.json_access import as_count, as_dict, as_list, as_text
 
 
 def complete(facts: ModelFacts, kind: ProviderKind) -> ModelFacts:

@@ -14,7 +14,7 @@ import msgspec
 
 from tenuto.config.settings import ModelSettings, ProviderSettings, Settings
 from tenuto.guard.secrets import KNOWN
-from tenuto.model import json_access, model_list
+from tenuto.model import model_list
 from tenuto.model.access.supply import KeySupply, RunCommand, supply_for
 from tenuto.model.catalogue.lookup import Catalogue
 from tenuto.model.catalogue.snapshot import FETCHED, CatalogueError
@@ -37,6 +37,7 @@ from tenuto.model.offline import FACTS as OFFLINE_FACTS
 from tenuto.model.offline import OfflineClient
 from tenuto.model.wire.conversation import LoadBlob
 from tenuto.protocol.model import ModelClient, ModelError, ModelFacts, Quirks
+from tenuto.text import json_access
 from tenuto.text.late import late
 
 OFFLINE = "offline"

@@ -13,15 +13,15 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, cast
 
 import msgspec
 
 from tenuto.config.mcp.files import McpFileError, read_json, servers_in
 from tenuto.config.mcp.servers import McpServer, NamedServer, ServerError, check_name, read_server
 from tenuto.config.project import RefusedFileError, project_root, read_text
+from tenuto.text.json_access import as_dict
 from tenuto.text.writable import to_json
 
 IN_HOME = (".claude.json", ".codex/config.toml", ".gemini/settings.json", ".cursor/mcp.json")
@@ -64,19 +64,15 @@ def read_files(files: list[Path], root: Path) -> Found:
 def _entries(file: Path, root: Path, problems: list[str]) -> Iterator[tuple[str, object]]:
     try:
         if file.suffix == ".toml":
-            yield from _objects(tomllib.loads(read_text(file)).get("mcp_servers")).items()
+            yield from as_dict(tomllib.loads(read_text(file)).get("mcp_servers")).items()
             return
         values = read_json(file)
     except (OSError, ValueError, RecursionError, RefusedFileError, McpFileError) as error:
         problems.append(f"{file}: {error}")
         return
-    own = _objects(_objects(values.get("projects")).get(str(root)))
-    yield from _objects(own.get("mcpServers")).items()
+    own = as_dict(as_dict(values.get("projects")).get(str(root)))
+    yield from as_dict(own.get("mcpServers")).items()
     yield from servers_in(values).items()
-
-
-def _objects(value: object) -> Mapping[str, Any]:
-    return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def _rewritten(server: McpServer) -> McpServer:

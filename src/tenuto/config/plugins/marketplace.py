@@ -10,6 +10,7 @@ from typing import Any, cast
 import msgspec
 
 from tenuto.config.plugins.manifest import PluginError, inner_path, is_name, read_object
+from tenuto.text.json_access import as_dict
 from tenuto.text.matching import did_you_mean
 
 MARKETPLACES = (
@@ -94,7 +95,7 @@ def folder_of(root: Path, market: Marketplace, written: str) -> Path:
 
 
 def _entry(values: object) -> Entry | None:
-    given = cast("dict[str, Any]", values) if isinstance(values, dict) else {}
+    given = as_dict(values)
     name, description, version = given.get("name"), given.get("description"), given.get("version")
     if not isinstance(name, str) or not is_name(name):
         return None

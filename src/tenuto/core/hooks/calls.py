@@ -9,7 +9,7 @@ import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -18,6 +18,7 @@ from tenuto.core.state.live import LiveSession
 from tenuto.protocol.message import DeveloperMessage, ToolResultMessage
 from tenuto.protocol.part import ToolCallPart, text_of
 from tenuto.text.bounding import shorten
+from tenuto.text.json_access import as_dict
 
 if TYPE_CHECKING:
     from tenuto.extension.hooks.answers import Heard
@@ -144,8 +145,7 @@ def _meant(call: ToolCallPart) -> ToolCallPart:
 
 def _arguments(call: ToolCallPart) -> dict[str, Any]:
     """Return the arguments of a call that was prepared already."""
-    values = json.loads(call.arguments or "{}")
-    return cast("dict[str, Any]", values) if isinstance(values, dict) else {}
+    return as_dict(json.loads(call.arguments or "{}"))
 
 
 def _response(result: ToolResultMessage, file_path: object) -> dict[str, object]:

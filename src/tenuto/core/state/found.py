@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import msgspec
 
@@ -33,6 +33,7 @@ from tenuto.extension.hooks.files import read_hook_files
 from tenuto.extension.hooks.trusting import STATES, HookTrust
 from tenuto.text.bounding import shorten
 from tenuto.text.figures import plural
+from tenuto.text.json_access import as_dict
 from tenuto.tool.run.registry import builtin_schemas
 
 FoundKind = Literal[
@@ -360,12 +361,12 @@ def _named_plugins(around: Around) -> Iterator[tuple[str, str, Path]]:
             values: object = msgspec.json.decode(read_text(file))
         except (OSError, RefusedFileError, msgspec.DecodeError, RecursionError):
             continue  # the hooks of the same file say so
-        given = _object(values)
-        markets = _object(given.get("extraKnownMarketplaces"))
-        for name, is_on in _object(given.get("enabledPlugins")).items():
+        given = as_dict(values)
+        markets = as_dict(given.get("extraKnownMarketplaces"))
+        for name, is_on in as_dict(given.get("enabledPlugins")).items():
             plugin, _, market = name.partition("@")
             if is_on:
-                yield plugin, _address(_object(_object(markets.get(market)).get("source")), market), file
+                yield plugin, _address(as_dict(as_dict(markets.get(market)).get("source")), market), file
 
 
 def _address(source: Mapping[str, Any], market: str) -> str:
@@ -384,10 +385,6 @@ _KNOWN_MARKETPLACES = {
     "anthropic-agent-skills": f"{GITHUB}anthropics/skills",
 }
 """Marketplaces that Claude Code knows without their address."""
-
-
-def _object(value: object) -> Mapping[str, Any]:
-    return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def _extensions(around: Around) -> Iterator[Found]:

@@ -15,10 +15,11 @@ from collections.abc import Callable
 from contextlib import aclosing
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-from tenuto.model import json_access
 from tenuto.model.endpoint import Endpoint
 from tenuto.model.http.transport import Body, make_transport
 from tenuto.protocol.model import ModelError
+from tenuto.text import json_access
+from tenuto.text.json_access import as_text
 
 BROWSER_LOGINS = frozenset({"openrouter"})
 """Providers that document it."""
@@ -63,7 +64,7 @@ class BrowserLogin:
             ) from error
         finally:
             await transport.close()
-        key = json_access.as_text((json_access.decode_object(answer.data) or {}).get("key"))
+        key = as_text((json_access.decode_object(answer.data) or {}).get("key"))
         if not key:
             raise ModelError("invalid", f"{self._endpoint.provider} answered without a key")
         return key

@@ -7,7 +7,6 @@ from urllib.parse import quote
 
 import msgspec
 
-from tenuto.model import json_access
 from tenuto.model.anthropic.encoder import (
     CACHE_MARK,
     CLEAR_TOOL_USES,
@@ -43,6 +42,8 @@ from tenuto.protocol.model import (
     ModelRequest,
     StreamPart,
 )
+from tenuto.text import json_access
+from tenuto.text.json_access import as_count, as_text
 
 VERSION = "2026-10-21"
 ONE_CALL: Field = ("tool_choice", b'{"type":"auto","disable_parallel_tool_use":true}')
@@ -132,7 +133,7 @@ class AnthropicClient:
             url = self._endpoint.url("/v1/models?limit=1000") + (f"&after_id={quote(after)}" if after else "")
             found = await self._wire.transport.get_json(url, self._headers())
             facts += facts_from_list(self._endpoint.provider, found)
-            after = json_access.as_text(found.get("last_id"))
+            after = as_text(found.get("last_id"))
             if not (found.get("has_more") and after):
                 break
         return facts
@@ -143,7 +144,7 @@ class AnthropicClient:
         body = self._body(request, encoded, [], ask_on(encoded.runs))
         url = self._endpoint.url("/v1/messages/count_tokens")
         found = await self._wire.post_json(url, self._headers(request), body)
-        return json_access.as_count(found.get("input_tokens")) or None
+        return as_count(found.get("input_tokens")) or None
 
     async def close(self) -> None:
         """Close the connections."""

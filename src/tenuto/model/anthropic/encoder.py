@@ -8,9 +8,7 @@ from typing import Any
 
 import msgspec
 
-from tenuto.model import json_access
 from tenuto.model.anthropic.web_search import search_tool
-from tenuto.model.json_access import as_count, as_dict, as_list, as_text
 from tenuto.model.wire.conversation import EMPTY_TEXT, Gap, ImageSource, arguments_object, wire_call_id, wire_name
 from tenuto.protocol.message import AssistantMessage, Message, ToolResultMessage, UserMessage
 from tenuto.protocol.model import (
@@ -23,6 +21,8 @@ from tenuto.protocol.model import (
     WebSearchUse,
 )
 from tenuto.protocol.part import NO_BLOCK, ContentPart, ImagePart, OpaquePart, TextPart, ThinkingPart, ToolCallPart
+from tenuto.text import json_access
+from tenuto.text.json_access import as_count, as_dict, as_list, as_text
 
 COMPACTION = "compaction"
 MANAGEMENT = "context_management"

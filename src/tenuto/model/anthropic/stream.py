@@ -8,16 +8,16 @@ from typing import Any
 
 import msgspec
 
-from tenuto.model import json_access
 from tenuto.model.anthropic.encoder import COMPACTION, applied_edit, compacted_items
 from tenuto.model.anthropic.web_search import CALL, RESULT, drop_unanswered, read_call, read_result, text_part
-from tenuto.model.json_access import as_count, as_dict, as_list, as_text
 from tenuto.model.wire.conversation import CallDraft, finish_call
 from tenuto.model.wire.stream import Answer, ServerEvent, UnreadableEventError, tokens_at_cut
 from tenuto.protocol.message import StopReason
 from tenuto.protocol.model import ModelError, SearchDelta, StreamPart, TextDelta, ThinkingDelta, ToolCallDelta
 from tenuto.protocol.part import AssistantPart, OpaquePart, ThinkingPart, WebSearch
 from tenuto.protocol.usage import Usage
+from tenuto.text import json_access
+from tenuto.text.json_access import as_count, as_dict, as_list, as_text
 
 STOP_REASONS: dict[str, StopReason] = {
     "end_turn": "end_turn",

@@ -11,8 +11,6 @@ from typing import Any
 
 import msgspec
 
-from tenuto.model import json_access
-from tenuto.model.json_access import as_dict, as_list, as_text
 from tenuto.protocol.message import AssistantMessage, Message, StopReason
 from tenuto.protocol.model import WEB_SEARCH
 from tenuto.protocol.part import (
@@ -24,6 +22,8 @@ from tenuto.protocol.part import (
     open_searches,
     without_searches,
 )
+from tenuto.text import json_access
+from tenuto.text.json_access import as_dict, as_list, as_text
 
 CALL, RESULT = "server_tool_use", "web_search_tool_result"
 MOST_SEARCHES = 8

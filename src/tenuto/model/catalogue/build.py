@@ -11,6 +11,7 @@ import msgspec
 
 from tenuto.model.catalogue.names import core, key
 from tenuto.model.catalogue.snapshot import HOSTS, MAKERS, CatalogueError, CatalogueModel, CatalogueProvider
+from tenuto.text.json_access import as_dict
 
 NEEDED = ("anthropic", "openai")
 """Without these it is no catalogue."""
@@ -100,10 +101,10 @@ def _model(model: _Model, now: datetime) -> CatalogueModel:
 def _prices(value: Any, now: datetime) -> Mapping[str, Any]:
     """Return the prices that hold at `now`: of several the last whose condition is met, else the first."""
     if not isinstance(value, list):
-        return _mapping(value)
-    offers = [_mapping(offer) for offer in cast("list[Any]", value)]
-    holding = [offer for offer in offers if _holds(_mapping(offer.get("constraint")), now)]
-    return _mapping((holding[-1:] or offers[:1] or [{}])[0].get("prices"))
+        return as_dict(value)
+    offers = [as_dict(offer) for offer in cast("list[Any]", value)]
+    holding = [offer for offer in offers if _holds(as_dict(offer.get("constraint")), now)]
+    return as_dict((holding[-1:] or offers[:1] or [{}])[0].get("prices"))
 
 
 def _holds(condition: Mapping[str, Any], now: datetime) -> bool:
@@ -138,13 +139,9 @@ def _price(value: Any) -> float | None:
         raise CatalogueError(f"“{value}” is no price") from error
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-
-
 def _clause(clause: Any) -> list[Any]:
     """Return which names mean a model, in the words of `lookup.matches`; what is of no known kind means none."""
-    for kind, value in _mapping(clause).items():
+    for kind, value in as_dict(clause).items():
         match kind, value:
             case ("equals" | "contains", str()):
                 return [kind, value]

@@ -9,17 +9,17 @@ from urllib.parse import quote
 
 import msgspec
 
-from tenuto.model import json_access
 from tenuto.model.efforts import BUDGETS
 from tenuto.model.endpoint import Endpoint
 from tenuto.model.gemini.encoder import GeminiEncoder, join_contents
 from tenuto.model.gemini.stream import GeminiDecoder
 from tenuto.model.http.transport import Transport
-from tenuto.model.json_access import as_count, as_dict, as_list, as_text
 from tenuto.model.wire.client import Call, Field, WireClient, join_array, join_object
 from tenuto.model.wire.conversation import ConversationCache, Encoded, LoadBlob, taken_ids
 from tenuto.model.wire.quirks import quirky_headers, with_quirks
 from tenuto.protocol.model import ModelFacts, ModelRequest, StreamPart
+from tenuto.text import json_access
+from tenuto.text.json_access import as_count, as_dict, as_list, as_text
 
 OPTIONAL = {
     "thinkingConfig": r"thinking_?config|thinking_?level|thinking_?budget|include_?thoughts|thinking (?:level|budget)"

@@ -8,11 +8,12 @@ from typing import Any
 
 import msgspec
 
-from tenuto.model import json_access
 from tenuto.model.wire.conversation import EMPTY_TEXT, Gap, ImageSource, Run, arguments_object, wire_name
 from tenuto.protocol.message import AssistantMessage, ToolResultMessage
 from tenuto.protocol.model import ToolSchema, WebSearchUse
 from tenuto.protocol.part import ContentPart, ImagePart, OpaquePart, TextPart, ThinkingPart, ToolCallPart
+from tenuto.text import json_access
+from tenuto.text.json_access import as_text
 
 MEDIA_TYPES = frozenset({"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"})
 """Images that Gemini reads. A GIF it refuses, with the whole request."""
@@ -85,7 +86,7 @@ class GeminiEncoder:
 
 
 def _signature_in(block: msgspec.Raw) -> str:
-    return json_access.as_text(msgspec.json.decode(block, type=dict[str, Any]).get("thoughtSignature"))
+    return as_text(msgspec.json.decode(block, type=dict[str, Any]).get("thoughtSignature"))
 
 
 def _signed(part: dict[str, Any], signature: str) -> dict[str, Any]:

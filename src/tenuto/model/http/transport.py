@@ -28,8 +28,8 @@ from tenuto.model.http.exchange import (
     UntrustedError,
     UnusableError,
 )
-from tenuto.model.json_access import decode_object
 from tenuto.protocol.model import ModelError
+from tenuto.text.json_access import decode_object
 
 if TYPE_CHECKING:
     import ssl

@@ -7,10 +7,8 @@ from typing import Any
 
 import msgspec
 
-from tenuto.model import json_access
 from tenuto.model.endpoint import Endpoint
 from tenuto.model.http.transport import Transport
-from tenuto.model.json_access import as_count, as_dict, as_list, as_text
 from tenuto.model.model_list import facts_from_list
 from tenuto.model.openai.chat_encoder import ChatEncoder, with_role
 from tenuto.model.openai.chat_stream import ChatDecoder
@@ -18,6 +16,8 @@ from tenuto.model.wire.client import Call, Field, WireClient, join_array, join_o
 from tenuto.model.wire.conversation import Encoded, LoadBlob, taken_ids
 from tenuto.model.wire.quirks import quirky_headers, with_quirks
 from tenuto.protocol.model import ModelError, ModelFacts, ModelRequest, StreamPart
+from tenuto.text import json_access
+from tenuto.text.json_access import as_count, as_dict, as_list, as_text
 
 
 async def with_local_windows(facts: list[ModelFacts], base_url: str, transport: Transport) -> list[ModelFacts]:

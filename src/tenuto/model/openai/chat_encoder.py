@@ -8,11 +8,11 @@ from typing import Any
 
 import msgspec
 
-from tenuto.model import json_access
 from tenuto.model.wire.conversation import EMPTY_TEXT, Gap, ImageSource, arguments_object, wire_name
 from tenuto.protocol.message import AssistantMessage, ToolResultMessage
 from tenuto.protocol.model import ToolSchema, WebSearchUse
 from tenuto.protocol.part import ContentPart, ImagePart, TextPart, ThinkingPart, ToolCallPart, text_of
+from tenuto.text import json_access
 from tenuto.text.late import late
 
 _MISTRAL_ID = late(r"[A-Za-z0-9]{9}")

@@ -7,14 +7,14 @@ from typing import Any
 
 import msgspec
 
-from tenuto.model import json_access
-from tenuto.model.json_access import as_count, as_dict, as_list, as_text
 from tenuto.model.wire.conversation import CallDraft, finish_call
 from tenuto.model.wire.stream import Answer, ServerEvent, UnreadableEventError, tokens_at_cut
 from tenuto.protocol.message import StopReason
 from tenuto.protocol.model import ModelError, StreamPart, TextDelta, ThinkingDelta, ToolCallDelta
 from tenuto.protocol.part import NO_BLOCK, AssistantPart, TextPart, ThinkingPart
 from tenuto.protocol.usage import Usage
+from tenuto.text import json_access
+from tenuto.text.json_access import as_count, as_dict, as_list, as_text
 from tenuto.text.late import late
 
 OPEN, CLOSE = "<think>", "</think>"

@@ -6,7 +6,6 @@ from collections.abc import AsyncGenerator, Sequence
 
 import msgspec
 
-from tenuto.model import json_access
 from tenuto.model.endpoint import Endpoint
 from tenuto.model.http.transport import Transport
 from tenuto.model.model_list import facts_from_list
@@ -29,6 +28,8 @@ from tenuto.model.wire.conversation import ConversationCache, Encoded, LoadBlob,
 from tenuto.model.wire.quirks import quirky_headers, with_quirks
 from tenuto.model.wire.stream import priced
 from tenuto.protocol.model import WEB_SEARCH, CompactedItems, ModelError, ModelFacts, ModelRequest, StreamPart
+from tenuto.text import json_access
+from tenuto.text.json_access import as_count, as_dict
 
 ONE_CALL: Field = ("parallel_tool_calls", b"false")
 MIN_OUTPUT_TOKENS = 16
@@ -121,7 +122,7 @@ class ResponsesClient:
         body = join_object([*fields, ("prompt_cache_key", key)])
         self._wire.check_size(body)
         found = await self._wire.post_json(self._endpoint.url(ENDPOINT), self._endpoint.bearer_headers(), body)
-        usage = normal_usage(json_access.as_dict(found.get("usage")))
+        usage = normal_usage(as_dict(found.get("usage")))
         items = read_endpoint_output(found)
         return msgspec.structs.replace(items, usage=None if usage is None else priced(usage, request.model))
 
@@ -136,7 +137,7 @@ class ResponsesClient:
         found = await self._wire.post_json(
             self._endpoint.url("/responses/input_tokens"), self._endpoint.bearer_headers(), body
         )
-        return json_access.as_count(found.get("input_tokens")) or None
+        return as_count(found.get("input_tokens")) or None
 
     async def close(self) -> None:
         """Close the connections."""

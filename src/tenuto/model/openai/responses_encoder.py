@@ -7,8 +7,6 @@ from typing import Any
 
 import msgspec
 
-from tenuto.model import json_access
-from tenuto.model.json_access import as_dict, as_list
 from tenuto.model.openai.chat_encoder import data_url
 from tenuto.model.openai.web_search import TOOL
 from tenuto.model.wire.conversation import (
@@ -23,6 +21,8 @@ from tenuto.model.wire.conversation import (
 from tenuto.protocol.message import AssistantMessage, ToolResultMessage, UserMessage
 from tenuto.protocol.model import CompactedItems, ModelError, ServerContext, ToolSchema, WebSearchUse
 from tenuto.protocol.part import ContentPart, OpaquePart, TextPart, ThinkingPart, ToolCallPart
+from tenuto.text import json_access
+from tenuto.text.json_access import as_dict, as_list
 
 MAX_CALL_ID = 64
 FUNCTION_CALL, FREEFORM_CALL = "function_call", "custom_tool_call"

@@ -7,8 +7,6 @@ from typing import Any
 
 import msgspec
 
-from tenuto.model import json_access
-from tenuto.model.json_access import as_count, as_dict, as_list, as_text
 from tenuto.model.openai.responses_encoder import COMPACTION, FREEFORM_CALL, FUNCTION_CALL, compacted_items
 from tenuto.model.openai.web_search import CALL, cited, count_searches, read_call
 from tenuto.model.wire.conversation import CallDraft, finish_call, finish_freeform
@@ -17,6 +15,8 @@ from tenuto.protocol.message import StopReason
 from tenuto.protocol.model import SearchDelta, StreamPart, TextDelta, ThinkingDelta, ToolCallDelta
 from tenuto.protocol.part import AssistantPart, OpaquePart, TextPart, ThinkingPart, ToolCallPart
 from tenuto.protocol.usage import Usage
+from tenuto.text import json_access
+from tenuto.text.json_access import as_count, as_dict, as_list, as_text
 
 INCOMPLETE: dict[str, StopReason] = {
     "max_output_tokens": "max_tokens",

@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 import msgspec
 
-from tenuto.model import json_access
-from tenuto.model.json_access import as_dict, as_list, as_text
 from tenuto.protocol.model import WEB_SEARCH
 from tenuto.protocol.part import AssistantPart, OpaquePart, WebSearch, WebSource
+from tenuto.text import json_access
+from tenuto.text.json_access import as_dict, as_list, as_text
 
 CALL = "web_search_call"
 TOOL = json_access.encode({"type": WEB_SEARCH})

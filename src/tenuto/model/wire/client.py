@@ -13,12 +13,12 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from tenuto.model import json_access
 from tenuto.model.endpoint import Endpoint
 from tenuto.model.http.transport import Body, Transport, make_transport
 from tenuto.model.wire.conversation import ConversationCache, Encoded, LoadBlob, WireEncoder
 from tenuto.model.wire.stream import StreamDecoder, finished, read_answer
 from tenuto.protocol.model import WEB_SEARCH, Finished, ModelError, ModelRequest, StreamPart
+from tenuto.text import json_access
 from tenuto.text.late import late
 
 _KIND = r"(?:parameters?|arguments?|fields?|propert(?:y|ies)|keys?|inputs?|options?|headers?|values?|types?)(?:\(s\))?"

@@ -14,7 +14,6 @@ from typing import Protocol
 import msgspec
 from msgspec import Struct, field
 
-from tenuto.model import json_access
 from tenuto.protocol.message import (
     AssistantMessage,
     DeveloperMessage,
@@ -25,6 +24,8 @@ from tenuto.protocol.message import (
 )
 from tenuto.protocol.model import ModelRequest, ToolSchema, WebSearchUse
 from tenuto.protocol.part import ImagePart, ToolCallPart
+from tenuto.text import json_access
+from tenuto.text.json_access import as_text
 from tenuto.text.late import late
 from tenuto.text.patch import is_whole
 
@@ -80,7 +81,7 @@ def finish_freeform(draft: CallDraft, taken: set[str], *, cut_at: int | None = N
 
 def freeform_input(arguments: str) -> str:
     """Return the text of a freeform call, as the model wrote it."""
-    return json_access.as_text((json_access.decode_object(arguments) or {}).get("input"))
+    return as_text((json_access.decode_object(arguments) or {}).get("input"))
 
 
 def check_arguments(text: str) -> tuple[str, str]:

@@ -8,10 +8,10 @@ from __future__ import annotations
 import html
 import re
 
-from tenuto.model import json_access
 from tenuto.model.error_text import read_error
 from tenuto.model.errors import classify, classify_object
 from tenuto.protocol.model import ModelError
+from tenuto.text import json_access
 from tenuto.text.bounding import shorten
 
 _PAGE = re.compile(r"<(?:!doctype html|html|head|body|!--|\?xml|[a-z]+[\s>])", re.IGNORECASE)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tenuto.model import json_access
 from tenuto.model.wire.client import Field
 from tenuto.protocol.model import ModelError, ModelRequest
+from tenuto.text import json_access
 
 OURS = frozenset(
     (

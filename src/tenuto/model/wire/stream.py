@@ -11,7 +11,6 @@ from typing import NamedTuple, Protocol
 import msgspec
 from msgspec import Struct
 
-from tenuto.model.json_access import MAX_QUOTED, clean_text
 from tenuto.protocol.message import AssistantMessage, StopReason
 from tenuto.protocol.model import (
     CompactedItems,
@@ -26,6 +25,7 @@ from tenuto.protocol.model import (
 from tenuto.protocol.part import AssistantPart, ToolCallPart
 from tenuto.protocol.usage import Usage
 from tenuto.text.bounding import shorten
+from tenuto.text.json_access import MAX_QUOTED, clean_text
 from tenuto.text.late import late
 
 MAX_EVENT_BYTES = 16_000_000

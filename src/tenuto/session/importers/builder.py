@@ -33,8 +33,9 @@ from tenuto.protocol.message import (
     UserMessage,
 )
 from tenuto.protocol.part import TextPart, ToolCallPart, text_of
-from tenuto.session.importers.json_access import Report, as_fields, text
+from tenuto.session.importers.json_access import Report, text
 from tenuto.session.view.pairing import interrupted_result
+from tenuto.text.json_access import as_dict
 from tenuto.text.patch import PatchVerb, patched_files
 from tenuto.text.writable import tagged
 
@@ -61,7 +62,7 @@ def file_uses(call: ToolCallPart, cwd: str) -> tuple[FileUse, ...]:
     if operation is None:
         return ()
     try:
-        arguments = as_fields(msgspec.json.decode(call.arguments))
+        arguments = as_dict(msgspec.json.decode(call.arguments))
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return ()
     for key in _PATHS:

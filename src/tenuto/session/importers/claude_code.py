@@ -34,8 +34,6 @@ from tenuto.session.importers.json_access import (
     LOST_IMAGE,
     Fields,
     arguments_text,
-    as_fields,
-    as_items,
     field,
     items,
     plain_parts,
@@ -46,6 +44,7 @@ from tenuto.session.importers.json_access import (
     tokens,
     usage_or_none,
 )
+from tenuto.text.json_access import as_dict, as_list
 
 
 def patch_views(details: Fields) -> tuple[ResultView, ...]:
@@ -59,7 +58,7 @@ def patch_views(details: Fields) -> tuple[ResultView, ...]:
         return (DiffView(path=path, diff=diff, added=len(lines), created=True),)
     shown: list[str] = []
     for value in hunks:
-        hunk = as_fields(value)
+        hunk = as_dict(value)
         starts = [tokens(hunk, name) for name in ("oldStart", "oldLines", "newStart", "newLines")]
         shown.append(f"@@ -{starts[0]},{starts[1]} +{starts[2]},{starts[3]} @@")
         shown += texts(hunk, "lines")
@@ -79,8 +78,8 @@ def answer_parts(content: Any, context: Context) -> Iterator[AssistantPart]:
     if isinstance(content, str):
         yield from [TextPart(text=content)] if content else []
         return
-    for value in as_items(content):
-        block = as_fields(value)
+    for value in as_list(content):
+        block = as_dict(value)
         match block.get("type"):
             case "text":
                 yield from [TextPart(text=text(block, "text"))] if text(block, "text") else []
@@ -99,8 +98,8 @@ def answer_parts(content: Any, context: Context) -> Iterator[AssistantPart]:
 def content_parts(content: Any, context: Context) -> tuple[ContentPart, ...]:
     """Return what a user or a tool said: a text, or texts and images."""
     parts: list[ContentPart] = []
-    for value in [content] if isinstance(content, str) else as_items(content):
-        block = as_fields(value)
+    for value in [content] if isinstance(content, str) else as_list(content):
+        block = as_dict(value)
         if isinstance(value, str):
             parts += plain_parts(value)
         elif block.get("type") == "text":
@@ -480,12 +479,12 @@ class ClaudeCodeReader:
     def _user(self, fields: Fields, names: tuple[str, ...], parent: str | None, ts: float) -> Iterable[Piece]:
         content = field(fields, "message").get("content")
         said: list[Any] = [content] if isinstance(content, str) else []
-        for value in as_items(content):
-            block = as_fields(value)
+        for value in as_list(content):
+            block = as_dict(value)
             if block.get("type") != "tool_result":
                 said.append(value)
                 continue
-            result = tool_result(block, as_fields(fields.get("toolUseResult")), self._context)
+            result = tool_result(block, as_dict(fields.get("toolUseResult")), self._context)
             yield Piece(entry=result, ts=ts, names=names, parent=parent)
             names, parent = (), None
         parts = content_parts(said, self._context)

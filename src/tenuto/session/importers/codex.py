@@ -23,8 +23,6 @@ from tenuto.session.importers.json_access import (
     LOST_IMAGE,
     Fields,
     arguments_text,
-    as_fields,
-    as_items,
     field,
     items,
     parse_object,
@@ -36,6 +34,7 @@ from tenuto.session.importers.json_access import (
     tokens,
     usage_or_none,
 )
+from tenuto.text.json_access import as_dict, as_list
 
 NAME = "codex"
 OPAQUE = "imported:codex"
@@ -162,9 +161,9 @@ class CodexReader:
         kind = text(item, "type")
         if kind == "message" and item.get("role") == "assistant":
             self._parts += [
-                TextPart(text=text(as_fields(part), "text"), phase=text(item, "phase"))
+                TextPart(text=text(as_dict(part), "text"), phase=text(item, "phase"))
                 for part in items(item, "content")
-                if text(as_fields(part), "text")
+                if text(as_dict(part), "text")
             ]
         elif kind == "message":
             yield from self._flush()
@@ -195,7 +194,7 @@ class CodexReader:
     def _content(self, content: list[Any]) -> tuple[ContentPart, ...]:
         parts: list[ContentPart] = []
         for value in content:
-            part = as_fields(value)
+            part = as_dict(value)
             if part.get("type") == "input_image":
                 parts.append(self._context.data_image(text(part, "image_url")) or LOST_IMAGE)
             elif "text" in part:
@@ -207,13 +206,13 @@ class CodexReader:
     def _result(self, item: Fields) -> ToolResultMessage:
         output, failed = item.get("output"), False
         if isinstance(output, dict):
-            details = as_fields(output)
+            details = as_dict(output)
             failed = details.get("success") is False
             known = (details.get(name) for name in ("content", "content_items", "output"))
             output = next((value for value in known if value), bytes(raw_json(details)).decode())
         if isinstance(output, str) and output.startswith('{"output":'):
             output = _unwrap(output)
-        parts = plain_parts(output) if isinstance(output, str) else self._content(as_items(output))
+        parts = plain_parts(output) if isinstance(output, str) else self._content(as_list(output))
         return ToolResultMessage(call_id=text(item, "call_id"), name="", parts=parts, is_error=failed)
 
     def _flush(self) -> Iterable[Piece]:
@@ -260,7 +259,7 @@ class CodexReader:
     def _compacted(self, payload: Fields) -> Iterable[Piece]:
         """Return a compaction. One that only its provider can read leaves the history in the view."""
         yield from self._flush()
-        replacement = [as_fields(item) for item in items(payload, "replacement_history")]
+        replacement = [as_dict(item) for item in items(payload, "replacement_history")]
         summary = text(payload, "message").strip()
         if not summary:
             if replacement or "message" in payload:
@@ -283,7 +282,7 @@ class CodexReader:
 
 
 def _thought(item: Fields) -> str:
-    told = [text(as_fields(part), "text") for part in (*items(item, "content"), *items(item, "summary"))]
+    told = [text(as_dict(part), "text") for part in (*items(item, "content"), *items(item, "summary"))]
     return "\n\n".join(part for part in told if part)
 
 
@@ -303,7 +302,7 @@ def _call(item: Fields) -> ToolCallPart:
 def _unwrap(output: str) -> str:
     """Return the text of an output that was stored as JSON with metadata beside it."""
     try:
-        found = as_fields(msgspec.json.decode(output))
+        found = as_dict(msgspec.json.decode(output))
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return output
     return text(found, "output") or output

@@ -17,13 +17,13 @@ from tenuto.session.importers.json_access import (
     KeepImage,
     Kind,
     Report,
-    as_fields,
     base64_image,
     data_image,
     image_type,
     raw_json,
     text,
 )
+from tenuto.text.json_access import as_dict
 
 MAX_KIND = 40
 
@@ -57,7 +57,7 @@ class Context:
     def unknown_part(self, value: object) -> TextPart:
         """Return what stands for a part of a message that we do not know; the part is kept as it was, out of view."""
         self.kept.append(self.aside("unknown", value))
-        kind = text(as_fields(value), "type")[:MAX_KIND] or "something"
+        kind = text(as_dict(value), "type")[:MAX_KIND] or "something"
         return TextPart(text=f"[{kind}: not shown here]")
 
     def unknown_block(self, provider: str, value: object) -> OpaquePart:
@@ -128,7 +128,7 @@ class Format:
 def read_json(path: Path) -> Fields:
     """Return the object of a small JSON file beside a session; an empty one when it cannot be read."""
     try:
-        return as_fields(msgspec.json.decode(path.read_bytes()))
+        return as_dict(msgspec.json.decode(path.read_bytes()))
     except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return {}
 

@@ -40,7 +40,6 @@ from tenuto.session.importers.format import Context, Format, Heading
 from tenuto.session.importers.json_access import (
     Fields,
     Report,
-    as_fields,
     field,
     parse_object,
     raw_json,
@@ -52,6 +51,7 @@ from tenuto.session.log.log import LOG_NAME
 from tenuto.session.paths import SESSIONS, new_session_id, project_directory
 from tenuto.session.session import Session
 from tenuto.text.bounding import bound_middle
+from tenuto.text.json_access import as_dict
 
 FORMATS: tuple[Format, ...] = (
     claude_code.FORMAT,
@@ -164,7 +164,7 @@ def _describe(path: Path, known: Format, objects: list[Fields]) -> Source:
     heading = Heading()
     known.surround(heading, path)
     for fields in objects:
-        known.describe(heading, as_fields(fields))
+        known.describe(heading, as_dict(fields))
     heading.session_id = heading.session_id or path.stem
     if "\0" in heading.cwd or not PurePath(heading.cwd).is_absolute():
         heading.cwd = ""
@@ -209,7 +209,7 @@ def _read_mark(log: Path) -> Mark | None:
     except OSError:
         return None
     for line in lines:
-        fields = as_fields(parse_object(line) if b'"import"' in line else None)
+        fields = as_dict(parse_object(line) if b'"import"' in line else None)
         state = field(fields, "state")
         if fields.get("type") == "extension" and fields.get("extension") == EXTENSION and text(state, "format"):
             size = state.get("size")

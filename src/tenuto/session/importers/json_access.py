@@ -18,6 +18,7 @@ import msgspec
 from tenuto.protocol.part import ContentPart, ImagePart, TextPart
 from tenuto.protocol.usage import Usage
 from tenuto.session.log.log import Damage
+from tenuto.text.json_access import as_dict, as_list
 from tenuto.text.writable import clean, to_json
 
 MAX_LISTED = 20
@@ -111,20 +112,10 @@ LOST_IMAGE = TextPart(text="[an image that could not be read]")
 _IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
 
-def as_fields(value: Any) -> Fields:
-    """Return `value` if it is an object, else an empty one."""
-    return cast("Fields", value) if isinstance(value, dict) else {}
-
-
-def as_items(value: Any) -> list[Any]:
-    """Return `value` if it is a list, else an empty one."""
-    return cast("list[Any]", value) if isinstance(value, list) else []
-
-
 def field(fields: Fields, *names: str) -> Fields:
     """Return the object that lies under these names, one in the other; an empty one where there is none."""
     for name in names:
-        fields = as_fields(fields.get(name))
+        fields = as_dict(fields.get(name))
     return fields
 
 
@@ -136,7 +127,7 @@ def text(fields: Fields, name: str) -> str:
 
 def items(fields: Fields, name: str) -> list[Any]:
     """Return a member that is a list, else an empty one."""
-    return as_items(fields.get(name))
+    return as_list(fields.get(name))
 
 
 def texts(fields: Fields, name: str) -> tuple[str, ...]:
@@ -231,7 +222,7 @@ def plain_text(content: Any) -> str:
     """Return what a content says, be it a text or a list of parts, each with a text or none."""
     if isinstance(content, str):
         return content
-    return "\n".join(said for part in as_items(content) if (said := text(as_fields(part), "text"))).strip()
+    return "\n".join(said for part in as_list(content) if (said := text(as_dict(part), "text"))).strip()
 
 
 def plain_parts(value: str) -> tuple[ContentPart, ...]:

@@ -19,8 +19,9 @@ from tenuto.protocol.message import AssistantMessage, CompactionEntry, ToolResul
 from tenuto.protocol.part import text_of
 from tenuto.session.importers.builder import EXTENSION, WENT_BACK, Piece
 from tenuto.session.importers.format import Context, Format, Heading, home_of, read_json
-from tenuto.session.importers.json_access import Fields, as_fields, items, plain_text, text
+from tenuto.session.importers.json_access import Fields, items, plain_text, text
 from tenuto.session.importers.kimi_code import answer_parts, call_part, content_parts
+from tenuto.text.json_access import as_dict
 
 NAME = "kimi-cli"
 _ROLES = frozenset({"user", "assistant", "tool", "system"})
@@ -61,7 +62,7 @@ def surround(heading: Heading, path: Path) -> None:
     heading.title = text(read_json(path.with_name("state.json")), "custom_title")
     folder = path.parent.parent if path.name == "context.jsonl" else path.parent
     for value in items(read_json(folder.parent.parent / "kimi.json"), "work_dirs"):
-        place = text(as_fields(value), "path")
+        place = text(as_dict(value), "path")
         digest = hashlib.md5(place.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()
         if place and folder.name.endswith(digest):
             heading.cwd = place
@@ -146,7 +147,7 @@ class KimiCliReader:
             case "user":
                 return self._user(fields)
             case "assistant":
-                calls = tuple(call_part(as_fields(call)) for call in items(fields, "tool_calls"))
+                calls = tuple(call_part(as_dict(call)) for call in items(fields, "tool_calls"))
                 parts = (*answer_parts(content, self._context), *calls)
                 return AssistantMessage(parts=parts, stop_reason="tool_use" if calls else "end_turn")
             case "tool":

@@ -20,8 +20,6 @@ from tenuto.session.importers.format import Context, Format, Heading, home_of, r
 from tenuto.session.importers.json_access import (
     Fields,
     arguments_text,
-    as_fields,
-    as_items,
     field,
     items,
     plain_parts,
@@ -31,6 +29,7 @@ from tenuto.session.importers.json_access import (
     tokens,
     usage_or_none,
 )
+from tenuto.text.json_access import as_dict, as_list
 
 OPAQUE = "imported:kimi"
 
@@ -40,8 +39,8 @@ def content_parts(content: Any, context: Context) -> tuple[ContentPart, ...]:
     if isinstance(content, str):
         return plain_parts(content)
     found: list[ContentPart] = []
-    for value in as_items(content):
-        part = as_fields(value)
+    for value in as_list(content):
+        part = as_dict(value)
         match part.get("type"):
             case "text":
                 found += plain_parts(text(part, "text"))
@@ -67,8 +66,8 @@ def answer_parts(content: Any, context: Context) -> Iterator[AssistantPart]:
     if isinstance(content, str):
         yield from [TextPart(text=content)] if content else []
         return
-    for value in as_items(content):
-        part = as_fields(value)
+    for value in as_list(content):
+        part = as_dict(value)
         match part.get("type"):
             case "text":
                 yield from [TextPart(text=text(part, "text"))] if text(part, "text") else []
@@ -210,7 +209,7 @@ class KimiCodeReader:
             case "user":
                 yield self._user(message)
             case "assistant":
-                calls = tuple(call_part(as_fields(call)) for call in items(message, "toolCalls"))
+                calls = tuple(call_part(as_dict(call)) for call in items(message, "toolCalls"))
                 parts = (*answer_parts(message.get("content"), self._context), *calls)
                 stop: StopReason = "tool_use" if calls else "end_turn"
                 yield self._piece(AssistantMessage(parts=parts, model=self._model, stop_reason=stop))

@@ -27,7 +27,6 @@ from tenuto.session.importers.format import Context, Format, Heading, read_json
 from tenuto.session.importers.json_access import (
     Fields,
     arguments_text,
-    as_fields,
     cost,
     field,
     items,
@@ -38,6 +37,7 @@ from tenuto.session.importers.json_access import (
     tokens,
     usage_or_none,
 )
+from tenuto.text.json_access import as_dict
 
 NAME = "klaude-code"
 OPAQUE = "imported:klaude-code"
@@ -95,7 +95,7 @@ def surround(heading: Heading, path: Path) -> None:
 
 
 def _plain(data: Fields) -> str:
-    return "".join(text(as_fields(part), "text") for part in items(data, "parts"))
+    return "".join(text(as_dict(part), "text") for part in items(data, "parts"))
 
 
 class KlaudeReader:
@@ -190,7 +190,7 @@ class KlaudeReader:
     def _content(self, content: list[Any]) -> tuple[ContentPart, ...]:
         parts: list[ContentPart] = []
         for value in content:
-            part = as_fields(value)
+            part = as_dict(value)
             match part.get("type"):
                 case "text":
                     parts += plain_parts(text(part, "text"))
@@ -207,7 +207,7 @@ class KlaudeReader:
     def _answer(self, data: Fields) -> AssistantMessage:
         parts: list[AssistantPart] = []
         for value in items(data, "parts"):
-            part = as_fields(value)
+            part = as_dict(value)
             match part.get("type"):
                 case "text":
                     parts += [TextPart(text=text(part, "text"), phase=text(data, "phase"))] if part.get("text") else []
@@ -237,7 +237,7 @@ class KlaudeReader:
         )
 
     def _result(self, data: Fields) -> ToolResultMessage:
-        images = self._content([part for part in items(data, "parts") if as_fields(part).get("type") != "text"])
+        images = self._content([part for part in items(data, "parts") if as_dict(part).get("type") != "text"])
         return ToolResultMessage(
             call_id=text(data, "call_id"),
             name=text(data, "tool_name"),

@@ -31,8 +31,6 @@ from tenuto.session.importers.json_access import (
     LOST_IMAGE,
     Fields,
     arguments_text,
-    as_fields,
-    as_items,
     cost,
     field,
     items,
@@ -45,6 +43,7 @@ from tenuto.session.importers.json_access import (
     tokens,
     usage_or_none,
 )
+from tenuto.text.json_access import as_dict, as_list
 
 NAME = "pi"
 OPAQUE = "imported:pi"
@@ -172,8 +171,8 @@ class PiReader:
         if isinstance(content, str):
             return plain_parts(content)
         parts: list[ContentPart] = []
-        for value in as_items(content):
-            block = as_fields(value)
+        for value in as_list(content):
+            block = as_dict(value)
             if block.get("type") == "text":
                 parts += plain_parts(text(block, "text"))
             elif block.get("type") == "image":
@@ -186,7 +185,7 @@ class PiReader:
     def _answer(self, message: Fields) -> Entry:
         parts: list[AssistantPart] = []
         for value in items(message, "content"):
-            block = as_fields(value)
+            block = as_dict(value)
             match block.get("type"):
                 case "text":
                     parts += [TextPart(text=text(block, "text"))] if text(block, "text") else []

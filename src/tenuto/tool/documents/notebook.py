@@ -11,6 +11,7 @@ import msgspec
 
 from tenuto.guard.terminal import sanitize_output
 from tenuto.text.bounding import bound_middle, replace_surrogates
+from tenuto.text.json_access import as_dict
 from tenuto.tool.output import format_size
 
 SUFFIX = ".ipynb"
@@ -46,7 +47,7 @@ def parse_notebook(path: Path, data: bytes) -> Notebook | None:
         cells = [cell for sheet in _objects(book["worksheets"]) for cell in _objects(sheet.get("cells"))]
     else:
         return None
-    facts = _object(_object(book.get("metadata")).get("kernelspec"))
+    facts = as_dict(as_dict(book.get("metadata")).get("kernelspec"))
     return Notebook(tuple(cells), _text(facts.get("language") or facts.get("name")))
 
 
@@ -78,7 +79,7 @@ def _output_lines(output: Json) -> Iterator[str]:
     if kind == "stream":
         yield from _shortened(_text(output.get("text")))
         return
-    bundle = _object(output.get("data")) or _bundle_of_format_3(output)
+    bundle = as_dict(output.get("data")) or _bundle_of_format_3(output)
     if "text/plain" in bundle:
         yield from _shortened(_text(bundle["text/plain"]))
     for media, value in bundle.items():
@@ -145,7 +146,3 @@ def _objects(value: object) -> list[Json]:
         if isinstance(value, list)
         else []
     )
-
-
-def _object(value: object) -> Json:
-    return cast("Json", value) if isinstance(value, dict) else {}

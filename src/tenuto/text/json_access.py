@@ -1,4 +1,4 @@
-"""JSON for the wire: what we send always parses, what we receive is read even where it is not quite right (R-073)."""
+"""JSON with others: what we send always parses, what we receive is read even where it is not quite right (R-073)."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ def decode_object(data: bytes | str) -> dict[str, Any] | None:
 
 
 def as_dict(value: Any) -> dict[str, Any]:
-    """Return `value` if it is a JSON object, else an empty one."""
+    """Return `value` if it is an object, else an empty one."""
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def as_list(value: Any) -> list[Any]:
-    """Return `value` if it is a JSON array, else an empty one."""
+    """Return `value` if it is an array, else an empty one."""
     return cast("list[Any]", value) if isinstance(value, list) else []
 
 
