@@ -51,10 +51,14 @@ def _pass(_number: int, _frame: FrameType | None) -> None:
     """Do nothing: unlike `SIG_IGN` this is not handed down to a program that a test starts."""
 
 
-# What tests start hears of these, also where the tests were started by nohup or in the background.
-for _signal in (signal.SIGHUP, signal.SIGINT):
-    if signal.getsignal(_signal) == signal.SIG_IGN:
-        signal.signal(_signal, _pass)
+def pytest_runtest_setup() -> None:
+    """Have what tests start hear of these, though the tests were started by nohup or in the background.
+
+    A command that ran in this process leaves SIGHUP ignored at its end (`tenuto.ending`), too.
+    """
+    for number in (signal.SIGHUP, signal.SIGINT):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, _pass)
 
 
 @pytest.fixture
