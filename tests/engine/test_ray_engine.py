@@ -47,4 +47,13 @@ def test_l5_whether_something_listens_at_the_address_of_a_cluster(form: str):
         server.listen()
         assert find_fault(address) == ""
     assert [find_fault(word) for word in ("", "auto", "local")] == ["", "", ""]
-    assert find_fault("127.0.0.1:99999")
+
+
+@pytest.mark.parametrize("form", ["{}", "ray://{}"])
+def test_l5_a_number_that_is_no_port_reaches_no_other_server(form: str):
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        port = server.getsockname()[1]
+        for number in (0, 0x10000 + port, 0xFFFF0000 + port, "9" * 5000):
+            assert "from 1 to 65535" in find_fault(form.format(f"127.0.0.1:{number}"))

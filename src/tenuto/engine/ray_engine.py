@@ -19,6 +19,9 @@ from tenuto.engine.engine import AnswerT, Job, WorkerLostError
 CONNECT_SECONDS = 10.0
 """How long the machine that a cluster is on may take to answer."""
 
+LAST_PORT = 0xFFFF
+"""What is above is not refused by the system: it takes the lower 16 bits and reaches another server."""
+
 
 class OwnOutput:
     """Standard output for all threads but `others`. Ray has some that say there what becomes of nodes: among the
@@ -94,10 +97,12 @@ def find_fault(address: str) -> str:
     host, _, port = address.rpartition("://")[2].rpartition(":")
     if not port.isdecimal():
         return ""
+    if len(port) > len(str(LAST_PORT)) or int(port) not in range(1, LAST_PORT + 1):
+        return f"a port is a number from 1 to {LAST_PORT}"
     try:
         socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS).close()
-    except (OSError, OverflowError) as error:
-        return getattr(error, "strerror", None) or str(error)
+    except OSError as error:
+        return error.strerror or str(error)
     return ""
 
 
