@@ -198,7 +198,7 @@ async def test_an_output_limit_that_a_queue_has_lowered_does_not_bound_the_notes
 
 
 @given(
-    spare=st.integers(0, 16_000),
+    spare=st.integers(0, 16_000) | st.integers(13_500, 18_000),
     before=st.sampled_from([0, 400, 1_000]),
     reasons=st.booleans(),
     uncounted=st.integers(0, 8_000),
@@ -232,7 +232,7 @@ def test_where_the_window_leaves_less_than_planned_the_notes_are_asked_for_short
         assert least - 2 <= length <= min(planned, request.max_output_tokens)
         free = window - margin - plan.size.tokens - request.max_output_tokens
         assert free >= 0
-        if request.max_output_tokens < int(usual * plan.size.calibration):
+        if request.max_output_tokens != int(usual * plan.size.calibration):
             assert free >= min(uncounted // 4, request.max_output_tokens), "an estimate may be too low"
 
 

@@ -26,6 +26,9 @@ _NOISE_TOKENS, _NOISE_SHARE = 4.0, 0.02
 _PLAUSIBLE = (0.1, 10.0)
 """A count outside these shares of its estimate is of something else, and tells nothing."""
 _LIMITS = (0.25, 4.0)
+"""Real / estimated tokens of any text, whatever it is made of."""
+_KIND_LIMITS = (*(_LIMITS,) * 8, (-0.75, 3.0), (-0.75, 3.0))
+"""The limits of each kind's factor; those of `RESULT` and `NOTES` come on top of 1."""
 ZERO: Vector = (0.0,) * len(_DOUBT)
 
 
@@ -33,14 +36,13 @@ class Calibration:
     """The factors of one model."""
 
     def __init__(self) -> None:
-        self._factors = list(_EXPECTED)
+        self._factors: list[float] = list(_EXPECTED)
         kinds = range(len(_DOUBT))
         self._doubt = [[_DOUBT[row] ** 2 if row == column else 0.0 for column in kinds] for row in kinds]
 
     def factor(self, kind: int) -> float:
         """Return real / estimated tokens of a kind."""
-        low, high = _LIMITS
-        return min(high, max(low, self._factors[kind]))
+        return self._factors[kind]
 
     def tokens(self, vector: Vector) -> float:
         """Return the tokens that something with these estimates is likely to have."""
@@ -65,6 +67,22 @@ class Calibration:
             line = self._doubt[row]
             for column, other in enumerate(spread):
                 line[column] -= gain * other
+        self._keep_within_limits()
+
+    def _keep_within_limits(self) -> None:
+        """Move each factor that no text can have to its limit, and the others as far as they depend on it.
+
+        A negative factor of one kind and a large one of another explain a count as well as the right two do. A text of
+        the one alone was then taken for a quarter of its size.
+        """
+        for kind, (low, high) in enumerate(_KIND_LIMITS):
+            line, factor = self._doubt[kind], self._factors[kind]
+            beyond = min(high, max(low, factor)) - factor
+            if beyond and line[kind] > 0:
+                for other, shared in enumerate(line):
+                    self._factors[other] += beyond * shared / line[kind]
+        for kind, (low, high) in enumerate(_KIND_LIMITS):
+            self._factors[kind] = min(high, max(low, self._factors[kind]))
 
 
 def estimated(vector: Vector) -> float:

@@ -148,8 +148,11 @@ def _fit(model: SummaryModel, ctx: BoundContext, plan: CompactionPlan) -> _Asked
     if most is not None:
         most = max(most, int(planned * size.calibration))
     room = model.budget.room_behind(tokens + asked)
-    if room < int(_usual_length(plan) * size.calibration) and not is_observed:
-        room = model.budget.room_behind(tokens + asked, size.uncounted)
+    if not is_observed:
+        # What is free for the error of an estimate makes no notes shorter than usual, and the request none too long.
+        usual = int(_usual_length(plan) * size.calibration)
+        sure = model.budget.room_behind(tokens + asked, size.uncounted)
+        room = max(sure, usual) if room >= usual else sure
     output = room if most is None else min(most, room)
     length = min(planned, int(output / size.calibration))
     if length < min(planned, _least_length(request, plan)):
