@@ -24,7 +24,7 @@ from tests.server.reply import AnyReply
 from tests.session.build import check_pairs
 
 FIRST = int(os.environ.get("TENUTO_TEST_SEED") or 0)
-FEW, MANY = 6, 400
+FEW, MANY, TOGETHER = 6, 400, 20
 COMMANDS = ("/compact undo", "/compact redo", "/pin the port is 8443", "/context")
 CALLS = (
     Call("glob", {"pattern": "*"}),
@@ -113,8 +113,8 @@ async def weather_through(seed: int, tmp_path: Path) -> None:
             assert max(request.tokens for request in server.requests) <= window
 
 
-async def weather_all(count: int, tmp_path: Path) -> None:
-    for seed in range(FIRST, FIRST + count):
+async def weather_all(seeds: range, tmp_path: Path) -> None:
+    for seed in seeds:
         try:
             await weather_through(seed, tmp_path / str(seed))
         except BaseException as error:
@@ -123,9 +123,10 @@ async def weather_all(count: int, tmp_path: Path) -> None:
 
 
 async def test_r003_sessions_come_through_whatever_fails(tmp_path):
-    await weather_all(FEW, tmp_path)
+    await weather_all(range(FIRST, FIRST + FEW), tmp_path)
 
 
 @pytest.mark.full
-async def test_r003_four_hundred_of_them(tmp_path):
-    await weather_all(MANY, tmp_path)
+@pytest.mark.parametrize("first", range(FIRST, FIRST + MANY, TOGETHER))
+async def test_r003_four_hundred_of_them(tmp_path, first: int):
+    await weather_all(range(first, first + TOGETHER), tmp_path)
