@@ -55,6 +55,8 @@ class Scene:
         said = request.last_user
         if self.mark and self.mark in said and not any(self.mark.encode() in log for log in self.logs().values()):
             self.too_early.append(said)
+        if "next " in said:  # also behind a prompt that was killed before its answer: nothing is begun again
+            return Reply(LONG if self.fills else "fine")
         if "[stream]" in said:
             return Reply("word " * 400, chunk_size=10, delay_per_event=0.01)
         if "[tool]" in said and request.items[-1].kind != "result":
@@ -67,7 +69,12 @@ class Scene:
             return Reply("word " * 400, chunk_size=10, delay_per_event=0.01)
         if "[steps]" in said:
             return steps(30)(request)
-        return Reply(LONG if self.phase in ("threshold", "compact", "undo") else "fine")
+        return Reply(LONG if self.fills else "fine")
+
+    @property
+    def fills(self) -> bool:
+        """Whether the phase is about a full window."""
+        return self.phase in ("threshold", "compact", "undo")
 
     # --- the disk and the processes ---
 
@@ -222,6 +229,7 @@ def test_r062_killed_at_any_moment_nothing_is_lost_and_the_next_start_works(tmp_
 
 
 @pytest.mark.full
+@pytest.mark.timeout(1_200)
 @pytest.mark.parametrize("phase", PHASES)
 def test_r062_killed_five_hundred_times(tmp_path, phase):
     play(tmp_path, phase, range(ALWAYS, ALL))
