@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,7 +15,7 @@ from tenuto.engine.child import run_child
 from tenuto.engine.display import Row
 from tenuto.engine.engine import Job, WorkerLostError
 from tenuto.evaluation.driving import Case, Figures, describe, measure_in
-from tenuto.evaluation.folders import folder_of, held, new_token, played_in, remove_abandoned
+from tenuto.evaluation.folders import folder_of, held, new_token, played_in, remove_abandoned, remove_folder
 from tenuto.evaluation.report import HAS_NO_VIEW, Share
 from tenuto.evaluation.store import Store
 from tenuto.exit_codes import OK, SIGNAL
@@ -64,7 +63,7 @@ class CaseJob(msgspec.Struct, frozen=True):
     def clean(self, environ: Mapping[str, str]) -> None:
         """Remove the folder."""
         del environ
-        shutil.rmtree(self.folder, ignore_errors=True)
+        remove_folder(self.folder)
 
 
 class Evaluation:
